@@ -1,0 +1,42 @@
+import type { JsonValue, LeaseView, TurnOutcome, Usage } from "@turnkeeper/state-store";
+
+/** How a call to `run` came out; the last two are answers to the call, not ends of the input. */
+export type RunOutcome = TurnOutcome | "cancelled" | "queued" | "busy";
+
+/** Who holds a session, for people and programs. */
+export type HolderView = Pick<LeaseView["holder"], "pid" | "host" | "instanceId">;
+
+/** What happens in one call to `run`, in order. Every event has `type`, `sessionId`, `at` and, once there is one, `turnId`. */
+export type TurnEventBody =
+  | { readonly type: "input.accepted"; readonly inputId: string }
+  | { readonly type: "turn.waiting"; readonly holder?: HolderView; readonly elapsedMs: number }
+  | { readonly type: "turn.started"; readonly fencingToken: number }
+  | { readonly type: "text.delta"; readonly text: string }
+  | { readonly type: "reasoning.delta"; readonly text: string }
+  | { readonly type: "tool.started"; readonly callId: string; readonly name: string; readonly input: JsonValue }
+  | { readonly type: "tool.finished"; readonly callId: string; readonly name: string; readonly ok: boolean; readonly output: JsonValue; readonly durationMs: number }
+  /** An observation, never a verdict. */
+  | { readonly type: "turn.stalled"; readonly idleMs: number; readonly lastProgress: string }
+  | { readonly type: "turn.resumed" }
+  /** The model call failed and is tried again after `delayMs`; `afterOutput` when visible text had already come. */
+  | { readonly type: "model.retry"; readonly attempt: number; readonly delayMs: number; readonly reason: string; readonly afterOutput: boolean }
+  | ({ readonly type: "usage" } & Usage)
+  | {
+      readonly type: "turn.finished";
+      readonly outcome: RunOutcome;
+      readonly text: string;
+      readonly reason?: string;
+      /** One line for people: what failed and what to do. */
+      readonly detail?: string;
+      readonly usage?: Usage;
+    };
+
+export type TurnEvent = TurnEventBody & {
+  readonly sessionId: string;
+  readonly turnId?: string;
+  /** ISO 8601, UTC. */
+  readonly at: string;
+};
+
+/** The last event of every call to `run`: exactly one. */
+export type TurnFinished = Extract<TurnEvent, { type: "turn.finished" }>;

@@ -1,0 +1,68 @@
+import type { JsonValue } from "@turnkeeper/state-store";
+
+/** The part of the Standard Schema v1 interface (standardschema.dev) that a tool's input schema must have. */
+export interface StandardSchema<Output = unknown> {
+  readonly "~standard": {
+    readonly version: 1;
+    readonly vendor: string;
+    validate(value: unknown): SchemaResult<Output> | Promise<SchemaResult<Output>>;
+    /** The JSON Schema half of the standard; zod 4 has it. */
+    readonly jsonSchema?: { input(options: { target: string }): Record<string, unknown> };
+    readonly types?: { readonly input: unknown; readonly output: Output } | undefined;
+  };
+}
+
+export type SchemaResult<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly { readonly message: string; readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined }[] };
+
+/** What a tool may know of the turn it runs in. */
+export interface ToolContext {
+  readonly sessionId: string;
+  readonly turnId: string;
+  readonly callId: string;
+  /** Absolute path of the folder that file tools stay inside and processes start in. */
+  readonly workspace: string;
+  /** Aborts on any stop of the turn, soft or hard: end soon and cleanly. Its reason is a `CodedError`. */
+  readonly signal: AbortSignal;
+  /** Aborts on a hard stop: end now. */
+  readonly hardSignal: AbortSignal;
+  /** Says that the call moved (a declared heartbeat); the only thing that moves the turn's clock while it runs. */
+  progress(detail?: string): void;
+  /** Environment variables that every process of this call must carry, so that a later holder can find and end it. */
+  readonly processMarker: Readonly<Record<string, string>>;
+}
+
+export interface ToolDefinition<Input = unknown> {
+  /** `^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`: what every provider accepts. */
+  readonly name: string;
+  /** For the model: what it does, what it answers. */
+  readonly description: string;
+  /** zod or any Standard Schema. Arguments that do not fit become a tool error that the model sees. */
+  readonly input: StandardSchema<Input>;
+  /** JSON Schema of the input, where the schema library cannot give it. */
+  readonly jsonSchema?: Record<string, unknown>;
+  /** Whether a call must be allowed before it runs. Default: never. */
+  readonly needsApproval?: boolean | ((input: Input) => boolean);
+  /** How long one call may be silent, in milliseconds: its declared wait. Default 600,000. */
+  readonly boundMs?: number | ((input: Input) => number);
+  /**
+   * Runs the call. Throw to tell the model it failed (message only); answer text or JSON otherwise. Must end soon after
+   * `context.signal` aborts; one that does not is detached, and what it answers later is not merged.
+   */
+  execute(input: Input, context: ToolContext): Promise<JsonValue>;
+}
+
+/** A tool of any input type, as a list of tools holds it. */
+// Method parameters are bivariant, so a ToolDefinition of a narrower input is assignable here.
+export type AnyTool = ToolDefinition<never> | ToolDefinition;
+
+const namePattern = /^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/;
+
+/** Checks a tool's definition once, where it is written, and gives it its input type. */
+export function defineTool<Input>(definition: ToolDefinition<Input>): ToolDefinition<Input> {
+  if (!namePattern.test(definition.name)) {
+    throw new TypeError(`A tool name matches ${namePattern.source}, got ${JSON.stringify(definition.name)}.`);
+  }
+  return Object.freeze({ ...definition });
+}

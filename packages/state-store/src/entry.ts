@@ -1,0 +1,111 @@
+import type { JsonValue } from "./json.ts";
+
+/** Opaque fields of a provider (signatures, item ids) that must return to it unchanged. */
+export type ProviderFields = { readonly [key: string]: JsonValue | undefined };
+
+export interface TextPart {
+  readonly type: "text";
+  readonly text: string;
+  readonly provider?: ProviderFields;
+}
+
+export interface ReasoningPart {
+  readonly type: "reasoning";
+  readonly text: string;
+  readonly provider?: ProviderFields;
+}
+
+export interface ToolCallPart {
+  readonly type: "tool-call";
+  /** Unique in its session. */
+  readonly callId: string;
+  readonly name: string;
+  readonly input: JsonValue;
+  readonly provider?: ProviderFields;
+}
+
+export type AssistantPart = TextPart | ReasoningPart | ToolCallPart;
+
+/** Tokens as the provider counted them; a count it did not give is absent. */
+export interface Usage {
+  readonly inputTokens?: number;
+  readonly cachedInputTokens?: number;
+  readonly outputTokens?: number;
+  readonly reasoningTokens?: number;
+}
+
+export interface UserBody {
+  readonly role: "user";
+  readonly text: string;
+  /** The inbox input this entry came from. */
+  readonly inputId?: string;
+}
+
+export interface AssistantBody {
+  readonly role: "assistant";
+  readonly parts: readonly AssistantPart[];
+  /** The answer was cut off (interrupt, stall, broken stream): kept and marked, never passed off as whole. */
+  readonly partial?: boolean;
+  readonly model?: string;
+  readonly usage?: Usage;
+}
+
+/** `unknown`: the call was open when its holder died; it may or may not have had its effect. */
+export type ToolStatus = "ok" | "error" | "denied" | "interrupted" | "unknown";
+
+export interface ToolBody {
+  readonly role: "tool";
+  readonly callId: string;
+  readonly name: string;
+  readonly status: ToolStatus;
+  readonly output: JsonValue;
+}
+
+export interface SummaryBody {
+  readonly role: "summary";
+  readonly text: string;
+}
+
+/** Said by the machinery (why a turn ended, what came late): shown to people, not sent to the model as an answer. */
+export interface NoticeBody {
+  readonly role: "notice";
+  readonly text: string;
+}
+
+export type EntryBody = UserBody | AssistantBody | ToolBody | SummaryBody | NoticeBody;
+
+/** An entry on its way into the transcript. */
+export interface EntryDraft {
+  /** Idempotency key, unique in the session: the same key and digest again is the same entry, committed once. */
+  readonly key: string;
+  readonly body: EntryBody;
+}
+
+export interface Entry extends EntryDraft {
+  /** Position in the order of appending; grows, never reused. */
+  readonly seq: number;
+  readonly turnId: string;
+  readonly digest: string;
+  /** Wall time, for people. */
+  readonly atMs: number;
+  /** Replaced by a summary: readable and searchable, no longer model context. */
+  readonly archived: boolean;
+  /** Arrived after its grant had been replaced: shown, never model context, settles nothing. */
+  readonly late: boolean;
+}
+
+/** The calls an entry opens, in order. */
+export function callsOf(body: EntryBody): readonly ToolCallPart[] {
+  return body.role === "assistant" ? body.parts.filter((part) => part.type === "tool-call") : [];
+}
+
+/** What the transcript says of a call whose holder died: it may have run, so it is never called `not run`. */
+export function unknownOutcome(call: { readonly callId: string; readonly name: string }): ToolBody {
+  return {
+    role: "tool",
+    callId: call.callId,
+    name: call.name,
+    status: "unknown",
+    output: "Outcome unknown: the process that ran this call ended before it could record a result. Check before repeating it.",
+  };
+}

@@ -1,0 +1,96 @@
+import type { Grant, Runner } from "./identity.ts";
+import type { LeaseView } from "./lease.ts";
+
+/** How an accepted input ended, for good. `queued` and `busy` are answers to a call, not ends. */
+export type InputEnd = "answered" | "interrupted" | "failed" | "cancelled" | "expired";
+
+/** What to do when the session is busy. */
+export type OnBusy = "wait" | "reject" | "queue" | "steer" | "interrupt";
+
+/** `turn`: asks for a turn of its own. `steer`: joins the running turn at its next checkpoint, else becomes a turn. */
+export type Delivery = "turn" | "steer";
+
+interface InputFacts {
+  readonly sessionId: string;
+  /** Unique in its session; the caller's idempotency key. */
+  readonly inputId: string;
+  /** Position in the queue: first come, first served. */
+  readonly seq: number;
+  readonly text: string;
+  readonly digest: string;
+  readonly delivery: Delivery;
+  readonly offeredAtMs: number;
+}
+
+export interface PendingInput extends InputFacts {
+  readonly state: "pending";
+  /** Who alone will run it. Absent: an orphan, run by whoever has the session next. */
+  readonly runner?: Runner;
+}
+
+export interface TakenInput extends InputFacts {
+  readonly state: "taken";
+  readonly turnId: string;
+}
+
+export interface SettledInput extends InputFacts {
+  readonly state: "settled";
+  /** Absent when it never reached a turn; then its id may be offered again. */
+  readonly turnId?: string;
+  readonly end: InputEnd;
+  readonly endedAtMs: number;
+}
+
+/** An accepted input is pending, taken by one turn, or settled: never neither, never twice (INBOX-1). */
+export type InputRecord = PendingInput | TakenInput | SettledInput;
+
+export interface OfferRequest {
+  readonly sessionId: string;
+  readonly inputId: string;
+  readonly text: string;
+  readonly onBusy: OnBusy;
+  readonly runner: Runner;
+  /** A grant that the caller has proved dead: it does not count as busy. */
+  readonly deadGrant?: Grant;
+}
+
+export type OfferResult =
+  /**
+   * Stored. `lease` is the holder at that moment (absent: free). The input names the offerer as its runner unless the
+   * session was busy and `onBusy` was `queue` or `steer`; then it is an orphan, and the offerer may leave.
+   */
+  | { readonly kind: "accepted"; readonly input: PendingInput; readonly lease?: LeaseView }
+  /** The same id with the same text was accepted before (INBOX-2). An orphan is adopted: the offerer is its runner now. */
+  | { readonly kind: "known"; readonly input: InputRecord; readonly lease?: LeaseView }
+  /** The same id with other text: nothing stored, and the first input is untouched. */
+  | { readonly kind: "conflict"; readonly input: InputRecord }
+  /** `reject` on a busy session: nothing stored. `head` is the live waiter that made it busy, where no lease does. */
+  | { readonly kind: "busy"; readonly lease?: LeaseView; readonly head?: PendingInput };
+
+export type WithdrawResult =
+  | { readonly kind: "withdrawn" }
+  /** A turn has it: follow that turn. */
+  | { readonly kind: "taken"; readonly turnId: string }
+  | { readonly kind: "settled"; readonly end: InputEnd; readonly turnId?: string }
+  | { readonly kind: "unknown" };
+
+/** Accepted inputs: everything that wants a turn enters here, and accepted means stored. */
+export interface InboxStore {
+  /** Stores an input before anybody is told it was accepted; makes the session where it is new. Keeps INBOX-2. */
+  offer(request: OfferRequest): Promise<OfferResult>;
+  read(sessionId: string, inputId: string): Promise<InputRecord | undefined>;
+  /** What waits for a turn of this session, oldest first. A cheap read. */
+  pending(sessionId: string): Promise<readonly PendingInput[]>;
+  /**
+   * Gives the grant's turn every pending steer, before it enters a model request. Answers the taken ones, oldest
+   * first, or `stale-token` with nothing taken.
+   */
+  takeSteers(grant: Grant, turnId: string): Promise<{ readonly kind: "taken"; readonly inputs: readonly TakenInput[] } | { readonly kind: "stale-token" }>;
+  /** Ends a pending input that no turn has taken; anything else is left as it is and told. Safe to repeat. */
+  withdraw(sessionId: string, inputId: string, end: "cancelled" | "expired"): Promise<WithdrawResult>;
+  /**
+   * Makes orphans of what this runner was to run in this session: it is dead, or it leaves. The inputs keep their
+   * places. Answers how many there were.
+   */
+  abandon(sessionId: string, runnerId: string): Promise<number>;
+}

@@ -1,0 +1,69 @@
+export type { Grant, Holder, ProcessIdentity, Runner } from "./identity.ts";
+export type { JsonValue } from "./json.ts";
+export { canonicalJson, digestOf } from "./json.ts";
+export type {
+  AssistantBody,
+  AssistantPart,
+  Entry,
+  EntryBody,
+  EntryDraft,
+  NoticeBody,
+  ProviderFields,
+  ReasoningPart,
+  SummaryBody,
+  TextPart,
+  ToolBody,
+  ToolCallPart,
+  ToolStatus,
+  Usage,
+  UserBody,
+} from "./entry.ts";
+export { callsOf, unknownOutcome } from "./entry.ts";
+export type {
+  Delivery,
+  InboxStore,
+  InputEnd,
+  InputRecord,
+  OfferRequest,
+  OfferResult,
+  OnBusy,
+  PendingInput,
+  SettledInput,
+  TakenInput,
+  WithdrawResult,
+} from "./inbox.ts";
+export type { AcquireRequest, AcquireResult, HandOver, LeaseStore, LeaseView, ReleaseResult, RenewResult } from "./lease.ts";
+export type {
+  AppendRequest,
+  AppendResult,
+  CompactionBasis,
+  CompactionRequest,
+  CompactionResult,
+  LoadOptions,
+  SearchHit,
+  Transcript,
+  TranscriptStore,
+} from "./transcript.ts";
+export type {
+  EndedTurn,
+  EndRequest,
+  EndResult,
+  InterruptReason,
+  RequestStopResult,
+  RunningTurn,
+  RunningTurnView,
+  SettledTurn,
+  SettleForeignResult,
+  StopRequest,
+  TurnOutcome,
+  TurnRecord,
+  TurnStore,
+} from "./turn.ts";
+export type { SessionPage, SessionRecord, SessionRecords, SessionStore } from "./session.ts";
+export type { StateStore } from "./state-store.ts";
+export type { StoreErrorCode } from "./errors.ts";
+export type { BootInstant, Claim, QueuedInput } from "./decisions.ts";
+export { claim, claimPeriodMs, firstWaiter, nowOf, standingOf } from "./decisions.ts";
+export type { Violation } from "./verify.ts";
+export { verifyRecords } from "./verify.ts";
+export { createMemoryStore } from "./memory-store.ts";

@@ -1,0 +1,82 @@
+import type { TakenInput, PendingInput } from "./inbox.ts";
+import type { Grant, Holder } from "./identity.ts";
+import type { SettledTurn } from "./turn.ts";
+
+/** A standing grant as the store sees it. */
+export interface LeaseView {
+  readonly sessionId: string;
+  readonly holder: Holder;
+  readonly fencingToken: number;
+  readonly ttlMs: number;
+  /** Grows with each renewal: a contender whose clock cannot be compared watches it stand still. */
+  readonly renewCount: number;
+  /**
+   * `live` or `expired` by the store's clock; `other-boot` when the lease was written under another boot of this
+   * kernel, whose clock says nothing here.
+   */
+  readonly standing: "live" | "expired" | "other-boot";
+  /** Milliseconds until expiry by the store's clock; meaningless under `other-boot`. */
+  readonly expiresInMs: number;
+  /** Wall times, for people. */
+  readonly acquiredAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+export interface AcquireRequest {
+  readonly sessionId: string;
+  readonly holder: Holder;
+  readonly ttlMs: number;
+  /**
+   * The grant that the caller proved dead, or watched for a whole TTL without a renewal. The take is conditional on
+   * that grant still standing, with that renewal count where one is given.
+   */
+  readonly reclaim?: Grant & { readonly renewCount?: number };
+  /** Begins a turn in the same transaction, with the oldest input that this runner may run. */
+  readonly begin?: { readonly turnId: string; readonly runnerId: string };
+}
+
+export type AcquireResult =
+  | {
+      readonly kind: "granted";
+      readonly fencingToken: number;
+      /** The transcript's revision: a copy loaded at that revision is current, any other is not. */
+      readonly revision: number;
+      /** What the begun turn took; present exactly when `begin` was asked for. */
+      readonly input?: TakenInput;
+      /** The turn of an earlier holder that had not ended itself: settled in this transaction. */
+      readonly predecessor?: SettledTurn;
+    }
+  /** Somebody holds it. */
+  | { readonly kind: "held"; readonly lease: LeaseView }
+  /** Free, but a live waiter is first; its claim period runs from its wake-up. Wake it, and come back. */
+  | { readonly kind: "behind"; readonly head: PendingInput }
+  /** Free, and no input waits that this runner may run. Nothing was taken. Only with `begin`. */
+  | { readonly kind: "nothing-to-run" };
+
+export type RenewResult = { readonly kind: "renewed" } | { readonly kind: "lost"; readonly lease?: LeaseView };
+
+/**
+ * What a freed session leaves to do. `head` is the first live waiter: its claim period has begun, wake it and it runs
+ * the orphans too. With inputs pending and no head there are orphans only: whoever frees the session competes again.
+ */
+export interface HandOver {
+  readonly pendingCount: number;
+  readonly head?: PendingInput;
+}
+
+export type ReleaseResult = ({ readonly kind: "released" } & HandOver) | { readonly kind: "stale" };
+
+/**
+ * The expiring, exclusive right to run a session's turn. Expiry is judged by the store's clock alone; every other
+ * check is on `(holderId, fencingToken)`, so a holder whose unclaimed lease ran out may revive it by renewing.
+ */
+export interface LeaseStore {
+  /** Asks once, never waits. Keeps LEASE-1 and LEASE-2; settles an unfinished predecessor in the same transaction. */
+  acquire(request: AcquireRequest): Promise<AcquireResult>;
+  /** Pushes expiry to `ttlMs` from now. `lost`, and nothing changed, when the grant was replaced (LEASE-4). */
+  renew(grant: Grant, ttlMs: number): Promise<RenewResult>;
+  /** Frees the session and wakes the queue. `stale`, and nothing changed, when the grant was replaced or released (LEASE-4). */
+  release(grant: Grant): Promise<ReleaseResult>;
+  /** A cheap read, fit for polling. Absent: free. */
+  read(sessionId: string): Promise<LeaseView | undefined>;
+}

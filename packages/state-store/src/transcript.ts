@@ -1,0 +1,74 @@
+import type { Entry, EntryDraft } from "./entry.ts";
+import type { Grant } from "./identity.ts";
+import type { InputEnd } from "./inbox.ts";
+
+export interface LoadOptions {
+  /** Archived and late entries too, in order of appending: for people. Default false: model context, in its order. */
+  readonly all?: boolean;
+  /** One turn's entries only. */
+  readonly turnId?: string;
+  /** Entries with a greater `seq` only. */
+  readonly afterSeq?: number;
+  /** The newest so many, still oldest first. */
+  readonly limit?: number;
+}
+
+export interface Transcript {
+  readonly entries: readonly Entry[];
+  /** Counts every change of the session's transcript; 0 for a session that does not exist. */
+  readonly revision: number;
+  /** How many summaries have been applied: half of a compaction's basis. */
+  readonly compactionCount: number;
+}
+
+export interface AppendRequest {
+  readonly grant: Grant;
+  readonly turnId: string;
+  readonly entries: readonly EntryDraft[];
+  /** The inputs that these entries settle; each must have been taken by this turn (APPEND-2). */
+  readonly settledInputs?: readonly { readonly inputId: string; readonly end: InputEnd }[];
+}
+
+export type AppendResult =
+  | { readonly kind: "committed"; readonly revision: number }
+  /** The grant was replaced: transcript, inbox and turn are untouched (APPEND-1). */
+  | { readonly kind: "stale-token" };
+
+/** What a summary was made from: every active entry up to `throughSeq`, after so many earlier compactions. */
+export interface CompactionBasis {
+  readonly throughSeq: number;
+  readonly compactionCount: number;
+}
+
+export interface CompactionRequest {
+  readonly grant: Grant;
+  readonly turnId: string;
+  readonly basis: CompactionBasis;
+  /** The summary that takes their place. */
+  readonly summary: EntryDraft;
+}
+
+export type CompactionResult =
+  | { readonly kind: "applied"; readonly revision: number }
+  | { readonly kind: "stale-token" }
+  /** Another compaction came first: this summary no longer describes what it would replace (COMP-1). */
+  | { readonly kind: "stale-basis" };
+
+export interface SearchHit {
+  readonly sessionId: string;
+  readonly entry: Entry;
+}
+
+export interface TranscriptStore {
+  load(sessionId: string, options?: LoadOptions): Promise<Transcript>;
+  /**
+   * One step of a turn, all of it or nothing. Keys first: when every key is known with the same digest the step had
+   * already been committed, and that is the answer even under a stale token; another digest rejects with
+   * `ENTRY_CONFLICT`. Then the token. Keeps APPEND-1 and APPEND-2. Safe to repeat after an indeterminate failure.
+   */
+  append(request: AppendRequest): Promise<AppendResult>;
+  /** Archives the basis and puts the summary in its place; entries appended since stay, in order, once (COMP-1). */
+  applyCompaction(request: CompactionRequest): Promise<CompactionResult>;
+  /** Entries whose text contains `text`, newest first. */
+  search(text: string, options?: { readonly sessionId?: string; readonly limit?: number }): Promise<readonly SearchHit[]>;
+}

@@ -1,0 +1,105 @@
+import type { EntryDraft, Usage } from "./entry.ts";
+import type { Grant, Holder } from "./identity.ts";
+import type { TakenInput } from "./inbox.ts";
+import type { HandOver, LeaseView } from "./lease.ts";
+
+export type TurnOutcome = "answered" | "interrupted" | "failed";
+
+/** Why a turn was interrupted, or the code of what it failed with. */
+export type InterruptReason = "user-stop" | "user-message" | "stalled" | "lease-lost" | "deadline" | "shutdown" | "parent" | "crashed";
+
+export interface StopRequest {
+  readonly hard: boolean;
+  readonly reason: InterruptReason;
+  /** Who asked, for people: "cli pid 4711", "http". */
+  readonly by: string;
+  readonly atMs: number;
+}
+
+interface TurnFacts {
+  readonly sessionId: string;
+  readonly turnId: string;
+  readonly fencingToken: number;
+  readonly holder: Holder;
+  readonly startedAtMs: number;
+}
+
+export interface RunningTurn extends TurnFacts {
+  readonly state: "running";
+  readonly stop?: StopRequest;
+}
+
+export interface EndedTurn extends TurnFacts {
+  readonly state: "ended";
+  readonly outcome: TurnOutcome;
+  /** An `InterruptReason` for `interrupted`, an error code for `failed`. */
+  readonly reason?: string;
+  /** One line for people: who stopped it, what failed. */
+  readonly detail?: string;
+  readonly usage?: Usage;
+  readonly endedAtMs: number;
+}
+
+export type TurnRecord = RunningTurn | EndedTurn;
+
+/** A turn that somebody other than its holder settled. */
+export interface SettledTurn {
+  readonly turn: EndedTurn;
+  readonly inputIds: readonly string[];
+  /** The calls that were open: their results say `outcome unknown`. */
+  readonly openCallIds: readonly string[];
+}
+
+export interface EndRequest {
+  readonly grant: Grant;
+  readonly turnId: string;
+  readonly outcome: TurnOutcome;
+  readonly reason?: string;
+  readonly detail?: string;
+  readonly usage?: Usage;
+  /** The last entries. Calls they leave open are closed by the store with `outcome unknown`. */
+  readonly entries?: readonly EntryDraft[];
+  /** Frees the lease in the same transaction. */
+  readonly release: boolean;
+}
+
+export type EndResult = ({ readonly kind: "ended"; readonly revision: number } & HandOver) | { readonly kind: "stale-token" };
+
+export type SettleForeignResult =
+  | ({ readonly kind: "settled"; readonly turn?: SettledTurn } & HandOver)
+  /** The grant no longer stands as it was judged: nothing changed. */
+  | { readonly kind: "changed" };
+
+export type RequestStopResult = { readonly kind: "requested"; readonly turn: RunningTurn } | { readonly kind: "nothing-running" };
+
+export interface RunningTurnView {
+  readonly turn: RunningTurn;
+  readonly lease?: LeaseView;
+  readonly pendingCount: number;
+}
+
+export interface TurnStore {
+  /** Begins a turn under a grant already held, or takes more inputs into it. Inputs already taken by it are answered again. */
+  begin(
+    grant: Grant,
+    turnId: string,
+    inputIds: readonly string[],
+  ): Promise<{ readonly kind: "begun"; readonly inputs: readonly TakenInput[] } | { readonly kind: "stale-token" } | { readonly kind: "not-pending"; readonly inputId: string }>;
+  /**
+   * Ends the turn in one transaction: last entries, a result for every open call, the turn's outcome as the end of
+   * every input it still holds, and, with `release`, the lease. Safe to repeat (PAIR-1, INBOX-1, APPEND-1).
+   */
+  end(request: EndRequest): Promise<EndResult>;
+  /**
+   * Settles a grant whose holder was judged dead or expired, conditional on that grant still standing: raises the
+   * token, closes calls with `outcome unknown`, ends turn and inputs as `interrupted` (`crashed`), frees the lease.
+   */
+  settleForeign(grant: Grant): Promise<SettleForeignResult>;
+  read(sessionId: string, turnId: string): Promise<TurnRecord | undefined>;
+  /** Every turn that has not ended, oldest first; of one session where it is named. */
+  running(sessionId?: string): Promise<readonly RunningTurnView[]>;
+  /** Finds the running turn and writes the request on it, in one transaction; a later one may harden it, never soften it. */
+  requestStop(sessionId: string, stop: Omit<StopRequest, "atMs">): Promise<RequestStopResult>;
+  /** What was asked of this turn. A cheap read, fit for polling. */
+  stopRequest(sessionId: string, turnId: string): Promise<StopRequest | undefined>;
+}

@@ -1,0 +1,8 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    projects: ["packages/*", "apps/*", "tooling/{tidy,doctest,pack-check,sim,bench}"],
+    reporters: ["default", "./tooling/vitest-config/closing-line-reporter.mjs"],
+  },
+});
