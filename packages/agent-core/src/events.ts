@@ -14,12 +14,25 @@ export type TurnEventBody =
   | { readonly type: "text.delta"; readonly text: string }
   | { readonly type: "reasoning.delta"; readonly text: string }
   | { readonly type: "tool.started"; readonly callId: string; readonly name: string; readonly input: JsonValue }
-  | { readonly type: "tool.finished"; readonly callId: string; readonly name: string; readonly ok: boolean; readonly output: JsonValue; readonly durationMs: number }
+  | {
+      readonly type: "tool.finished";
+      readonly callId: string;
+      readonly name: string;
+      readonly ok: boolean;
+      readonly output: JsonValue;
+      readonly durationMs: number;
+    }
   /** An observation, never a verdict. */
   | { readonly type: "turn.stalled"; readonly idleMs: number; readonly lastProgress: string }
   | { readonly type: "turn.resumed" }
   /** The model call failed and is tried again after `delayMs`; `afterOutput` when visible text had already come. */
-  | { readonly type: "model.retry"; readonly attempt: number; readonly delayMs: number; readonly reason: string; readonly afterOutput: boolean }
+  | {
+      readonly type: "model.retry";
+      readonly attempt: number;
+      readonly delayMs: number;
+      readonly reason: string;
+      readonly afterOutput: boolean;
+    }
   | ({ readonly type: "usage" } & Usage)
   | {
       readonly type: "turn.finished";

@@ -17,7 +17,7 @@ export interface ReasoningPart {
 
 export interface ToolCallPart {
   readonly type: "tool-call";
-  /** Unique in its session. */
+  /** Unique in its turn; providers repeat theirs from turn to turn. */
   readonly callId: string;
   readonly name: string;
   readonly input: JsonValue;
@@ -106,6 +106,19 @@ export function unknownOutcome(call: { readonly callId: string; readonly name: s
     callId: call.callId,
     name: call.name,
     status: "unknown",
-    output: "Outcome unknown: the process that ran this call ended before it could record a result. Check before repeating it.",
+    output:
+      "Outcome unknown: the process that ran this call ended before it could record a result. Check before repeating it.",
   };
+}
+
+/** The text of an entry as people read and search it. */
+export function entryText(body: EntryBody): string {
+  switch (body.role) {
+    case "assistant":
+      return body.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
+    case "tool":
+      return typeof body.output === "string" ? body.output : JSON.stringify(body.output);
+    default:
+      return body.text;
+  }
 }

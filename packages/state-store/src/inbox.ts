@@ -85,7 +85,10 @@ export interface InboxStore {
    * Gives the grant's turn every pending steer, before it enters a model request. Answers the taken ones, oldest
    * first, or `stale-token` with nothing taken.
    */
-  takeSteers(grant: Grant, turnId: string): Promise<{ readonly kind: "taken"; readonly inputs: readonly TakenInput[] } | { readonly kind: "stale-token" }>;
+  takeSteers(
+    grant: Grant,
+    turnId: string,
+  ): Promise<{ readonly kind: "taken"; readonly inputs: readonly TakenInput[] } | { readonly kind: "stale-token" }>;
   /** Ends a pending input that no turn has taken; anything else is left as it is and told. Safe to repeat. */
   withdraw(sessionId: string, inputId: string, end: "cancelled" | "expired"): Promise<WithdrawResult>;
   /**

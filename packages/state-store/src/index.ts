@@ -18,7 +18,7 @@ export type {
   Usage,
   UserBody,
 } from "./entry.ts";
-export { callsOf, unknownOutcome } from "./entry.ts";
+export { callsOf, entryText, unknownOutcome } from "./entry.ts";
 export type {
   Delivery,
   InboxStore,
@@ -32,7 +32,15 @@ export type {
   TakenInput,
   WithdrawResult,
 } from "./inbox.ts";
-export type { AcquireRequest, AcquireResult, HandOver, LeaseStore, LeaseView, ReleaseResult, RenewResult } from "./lease.ts";
+export type {
+  AcquireRequest,
+  AcquireResult,
+  HandOver,
+  LeaseStore,
+  LeaseView,
+  ReleaseResult,
+  RenewResult,
+} from "./lease.ts";
 export type {
   AppendRequest,
   AppendResult,
@@ -66,4 +74,5 @@ export type { BootInstant, Claim, QueuedInput } from "./decisions.ts";
 export { claim, claimPeriodMs, firstWaiter, nowOf, standingOf } from "./decisions.ts";
 export type { Violation } from "./verify.ts";
 export { verifyRecords } from "./verify.ts";
-export { createMemoryStore } from "./memory-store.ts";
+export type { MemoryStore } from "./memory/memory-store.ts";
+export { createMemoryStore } from "./memory/memory-store.ts";

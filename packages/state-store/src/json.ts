@@ -1,7 +1,13 @@
 import { createHash } from "node:crypto";
 
 /** What a store keeps of other people's data: plain JSON. */
-export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [key: string]: JsonValue | undefined };
+export type JsonValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly JsonValue[]
+  | { readonly [key: string]: JsonValue | undefined };
 
 /** JSON with sorted keys and no `undefined`: equal values give equal text, whatever order their keys were set in. */
 export function canonicalJson(value: unknown): string {

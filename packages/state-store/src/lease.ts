@@ -71,7 +71,10 @@ export type ReleaseResult = ({ readonly kind: "released" } & HandOver) | { reado
  * check is on `(holderId, fencingToken)`, so a holder whose unclaimed lease ran out may revive it by renewing.
  */
 export interface LeaseStore {
-  /** Asks once, never waits. Keeps LEASE-1 and LEASE-2; settles an unfinished predecessor in the same transaction. */
+  /**
+   * Asks once, never waits. Keeps LEASE-1 and LEASE-2; settles an unfinished predecessor in the same transaction.
+   * Repeated with a `holderId` that already holds (after an indeterminate failure) it answers that grant again.
+   */
   acquire(request: AcquireRequest): Promise<AcquireResult>;
   /** Pushes expiry to `ttlMs` from now. `lost`, and nothing changed, when the grant was replaced (LEASE-4). */
   renew(grant: Grant, ttlMs: number): Promise<RenewResult>;

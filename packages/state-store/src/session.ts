@@ -35,5 +35,9 @@ export interface SessionStore {
   list(options?: { readonly limit?: number; readonly cursor?: string }): Promise<SessionPage>;
   records(sessionId: string): Promise<SessionRecords | undefined>;
   /** Forgets a session, but not its fencing token (LEASE-2). A session that is held is left alone and told. */
-  delete(sessionId: string): Promise<{ readonly kind: "deleted" } | { readonly kind: "held"; readonly lease: LeaseView } | { readonly kind: "unknown" }>;
+  delete(
+    sessionId: string,
+  ): Promise<
+    { readonly kind: "deleted" } | { readonly kind: "held"; readonly lease: LeaseView } | { readonly kind: "unknown" }
+  >;
 }

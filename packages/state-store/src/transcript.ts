@@ -70,5 +70,8 @@ export interface TranscriptStore {
   /** Archives the basis and puts the summary in its place; entries appended since stay, in order, once (COMP-1). */
   applyCompaction(request: CompactionRequest): Promise<CompactionResult>;
   /** Entries whose text contains `text`, newest first. */
-  search(text: string, options?: { readonly sessionId?: string; readonly limit?: number }): Promise<readonly SearchHit[]>;
+  search(
+    text: string,
+    options?: { readonly sessionId?: string; readonly limit?: number },
+  ): Promise<readonly SearchHit[]>;
 }

@@ -6,7 +6,15 @@ import type { HandOver, LeaseView } from "./lease.ts";
 export type TurnOutcome = "answered" | "interrupted" | "failed";
 
 /** Why a turn was interrupted, or the code of what it failed with. */
-export type InterruptReason = "user-stop" | "user-message" | "stalled" | "lease-lost" | "deadline" | "shutdown" | "parent" | "crashed";
+export type InterruptReason =
+  | "user-stop"
+  | "user-message"
+  | "stalled"
+  | "lease-lost"
+  | "deadline"
+  | "shutdown"
+  | "parent"
+  | "crashed";
 
 export interface StopRequest {
   readonly hard: boolean;
@@ -63,14 +71,18 @@ export interface EndRequest {
   readonly release: boolean;
 }
 
-export type EndResult = ({ readonly kind: "ended"; readonly revision: number } & HandOver) | { readonly kind: "stale-token" };
+export type EndResult =
+  | ({ readonly kind: "ended"; readonly revision: number } & HandOver)
+  | { readonly kind: "stale-token" };
 
 export type SettleForeignResult =
   | ({ readonly kind: "settled"; readonly turn?: SettledTurn } & HandOver)
   /** The grant no longer stands as it was judged: nothing changed. */
   | { readonly kind: "changed" };
 
-export type RequestStopResult = { readonly kind: "requested"; readonly turn: RunningTurn } | { readonly kind: "nothing-running" };
+export type RequestStopResult =
+  | { readonly kind: "requested"; readonly turn: RunningTurn }
+  | { readonly kind: "nothing-running" };
 
 export interface RunningTurnView {
   readonly turn: RunningTurn;
@@ -84,7 +96,11 @@ export interface TurnStore {
     grant: Grant,
     turnId: string,
     inputIds: readonly string[],
-  ): Promise<{ readonly kind: "begun"; readonly inputs: readonly TakenInput[] } | { readonly kind: "stale-token" } | { readonly kind: "not-pending"; readonly inputId: string }>;
+  ): Promise<
+    | { readonly kind: "begun"; readonly inputs: readonly TakenInput[] }
+    | { readonly kind: "stale-token" }
+    | { readonly kind: "not-pending"; readonly inputId: string }
+  >;
   /**
    * Ends the turn in one transaction: last entries, a result for every open call, the turn's outcome as the end of
    * every input it still holds, and, with `release`, the lease. Safe to repeat (PAIR-1, INBOX-1, APPEND-1).

@@ -21,27 +21,33 @@ export function verifyRecords(records: SessionRecords): readonly Violation[] {
   const report = (rule: string, detail: string): void => void violations.push({ rule, session, detail });
   const turns = new Map(records.turns.map((turn) => [turn.turnId, turn]));
 
+  // A call id is unique in its turn only, so both maps are keyed by turn and call.
   const calls = new Map<string, string>();
   const results = new Map<string, number>();
   let lastSeq = 0;
   for (const entry of records.entries) {
     if (entry.seq <= lastSeq) report("APPEND-2", `entry ${entry.key} has seq ${entry.seq}, not after ${lastSeq}`);
     lastSeq = entry.seq;
-    if (digestOf(entry.body) !== entry.digest) report("APPEND-3", `entry ${entry.key} (seq ${entry.seq}) no longer has the content it was stored with`);
-    if (!turns.has(entry.turnId)) report("APPEND-2", `entry ${entry.key} belongs to turn ${entry.turnId}, which does not exist`);
+    if (digestOf(entry.body) !== entry.digest)
+      report("APPEND-3", `entry ${entry.key} (seq ${entry.seq}) no longer has the content it was stored with`);
+    if (!turns.has(entry.turnId))
+      report("APPEND-2", `entry ${entry.key} belongs to turn ${entry.turnId}, which does not exist`);
     if (entry.late) continue;
     for (const call of callsOf(entry.body)) {
-      if (calls.has(call.callId)) report("PAIR-1", `tool call ${call.callId} is stored twice`);
-      calls.set(call.callId, entry.turnId);
+      const key = JSON.stringify([entry.turnId, call.callId]);
+      if (calls.has(key)) report("PAIR-1", `tool call ${call.callId} of turn ${entry.turnId} is stored twice`);
+      calls.set(key, entry.turnId);
     }
     if (entry.body.role !== "tool") continue;
-    if (!calls.has(entry.body.callId)) report("PAIR-1", `result for tool call ${entry.body.callId} has no call before it`);
-    results.set(entry.body.callId, (results.get(entry.body.callId) ?? 0) + 1);
+    const key = JSON.stringify([entry.turnId, entry.body.callId]);
+    if (!calls.has(key))
+      report("PAIR-1", `result for tool call ${entry.body.callId} of turn ${entry.turnId} has no call before it`);
+    results.set(key, (results.get(key) ?? 0) + 1);
   }
-  for (const [callId, turnId] of calls) {
-    const count = results.get(callId) ?? 0;
+  for (const [key, turnId] of calls) {
+    const count = results.get(key) ?? 0;
     const isOpen = turns.get(turnId)?.state === "running";
-    if (count > 1 || (count === 0 && !isOpen)) report("PAIR-1", `tool call ${callId} of turn ${turnId} has ${count} results`);
+    if (count > 1 || (count === 0 && !isOpen)) report("PAIR-1", `tool call ${key} has ${count} results`);
   }
 
   for (const input of records.inputs) {
@@ -61,8 +67,13 @@ export function verifyRecords(records: SessionRecords): readonly Violation[] {
 
   let lastToken = 0;
   for (const turn of records.turns.toSorted((left, right) => left.fencingToken - right.fencingToken)) {
-    if (turn.fencingToken > records.fencingToken) report("LEASE-2", `turn ${turn.turnId} has fencing token ${turn.fencingToken}, above the greatest granted (${records.fencingToken})`);
-    if (turn.fencingToken < lastToken) report("LEASE-2", `turn ${turn.turnId} has fencing token ${turn.fencingToken} after ${lastToken}`);
+    if (turn.fencingToken > records.fencingToken)
+      report(
+        "LEASE-2",
+        `turn ${turn.turnId} has fencing token ${turn.fencingToken}, above the greatest granted (${records.fencingToken})`,
+      );
+    if (turn.fencingToken < lastToken)
+      report("LEASE-2", `turn ${turn.turnId} has fencing token ${turn.fencingToken} after ${lastToken}`);
     lastToken = turn.fencingToken;
     if (turn.state === "running" && records.lease?.fencingToken !== turn.fencingToken) {
       report("LEASE-1", `turn ${turn.turnId} runs under fencing token ${turn.fencingToken}, which holds no lease`);

@@ -68,7 +68,11 @@ export function virtualHost(options: VirtualHostOptions = {}): VirtualHost {
     afterPoll: (fn) => arm(monotonicMs, fn),
   };
   const random: Random = {
-    id: () => encodeUlid(wallMs, Uint8Array.from({ length: 10 }, () => Math.floor(unit() * 256))),
+    id: () =>
+      encodeUlid(
+        wallMs,
+        Uint8Array.from({ length: 10 }, () => Math.floor(unit() * 256)),
+      ),
     unit,
   };
   const settle = async (): Promise<void> => {

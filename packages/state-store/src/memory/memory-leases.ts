@@ -1,0 +1,125 @@
+import { claim, firstWaiter } from "../decisions.ts";
+import type { Grant } from "../identity.ts";
+import type { PendingInput } from "../inbox.ts";
+import type { AcquireRequest, AcquireResult, LeaseStore, LeaseView, ReleaseResult, RenewResult } from "../lease.ts";
+import { storeError } from "./memory-state.ts";
+import type { LeaseRow, MemoryState } from "./memory-state.ts";
+
+type Admission = { readonly kind: "free"; readonly input?: PendingInput } | Exclude<AcquireResult, { kind: "granted" }>;
+
+function standsAsJudged(row: LeaseRow, reclaim: AcquireRequest["reclaim"]): boolean {
+  if (!reclaim || !row.held) return false;
+  if (row.held.holder.holderId !== reclaim.holderId || row.fencingToken !== reclaim.fencingToken) return false;
+  return reclaim.renewCount === undefined || reclaim.renewCount === row.held.renewCount;
+}
+
+export class MemoryLeases implements LeaseStore {
+  readonly #state: MemoryState;
+
+  constructor(state: MemoryState) {
+    this.#state = state;
+  }
+
+  /** Every refusal comes from here, before anything is changed but the head's claim period. */
+  #admit(request: AcquireRequest): Admission {
+    const state = this.#state;
+    const { sessionId, begin } = request;
+    const row = state.leases.get(sessionId);
+    const lease = state.leaseView(sessionId);
+    if (row && lease && lease.standing !== "expired" && !standsAsJudged(row, request.reclaim))
+      return { kind: "held", lease };
+    const session = state.sessions.get(sessionId);
+    const queue = state.queueOf(session);
+    if (!begin) {
+      const waiter = firstWaiter(queue, state.now());
+      if (!session || !waiter) return { kind: "free" };
+      state.wake(session, waiter);
+      return { kind: "behind", head: waiter.input };
+    }
+    const answer = claim(queue, state.now(), begin.runnerId);
+    if (answer.kind === "nothing-to-run" || !session) return { kind: "nothing-to-run" };
+    if (answer.kind === "take") return { kind: "free", input: answer.input };
+    state.wake(session, answer.waiter);
+    return { kind: "behind", head: answer.waiter.input };
+  }
+
+  async acquire(request: AcquireRequest): Promise<AcquireResult> {
+    const state = this.#state;
+    const { sessionId, holder, ttlMs, begin } = request;
+    const standing = state.leases.get(sessionId);
+    if (standing?.held?.holder.holderId === holder.holderId) return this.#repeat(standing, request);
+    const admission = this.#admit(request);
+    if (admission.kind !== "free") return admission;
+
+    const predecessor = state.settleCrashed(sessionId);
+    const fencingToken = (standing?.fencingToken ?? 0) + 1;
+    state.leases.set(sessionId, { fencingToken, held: this.#held(holder, ttlMs, 0, state.wallMs()) });
+    const session = state.sessions.get(sessionId);
+    // Whoever was woken and lost the race has a whole claim period again the next time.
+    for (const [inputId, row] of session?.inputs ?? []) session?.inputs.set(inputId, { record: row.record });
+    const granted = {
+      kind: "granted",
+      fencingToken,
+      revision: session?.revision ?? 0,
+      ...(predecessor ? { predecessor } : {}),
+    } as const;
+    if (!begin || !admission.input || !session) return granted;
+    session.turns.set(begin.turnId, {
+      state: "running",
+      sessionId,
+      turnId: begin.turnId,
+      fencingToken,
+      holder,
+      startedAtMs: state.wallMs(),
+    });
+    return { ...granted, input: state.take(session, admission.input.inputId, begin.turnId) };
+  }
+
+  #repeat(standing: LeaseRow, request: AcquireRequest): AcquireResult {
+    const session = this.#state.sessions.get(request.sessionId);
+    const granted = { kind: "granted", fencingToken: standing.fencingToken, revision: session?.revision ?? 0 } as const;
+    if (!request.begin) return granted;
+    const [input] = session ? this.#state.takenBy(session, request.begin.turnId) : [];
+    if (!input)
+      throw storeError(
+        "STORE_CONTRACT",
+        `Holder ${request.holder.holderId} already holds session ${request.sessionId} without turn ${request.begin.turnId}.`,
+      );
+    return { ...granted, input };
+  }
+
+  #held(
+    holder: AcquireRequest["holder"],
+    ttlMs: number,
+    renewCount: number,
+    acquiredAtMs: number,
+  ): NonNullable<LeaseRow["held"]> {
+    const now = this.#state.now();
+    const expires = { bootId: now.bootId, bootMs: now.bootMs + ttlMs };
+    return { holder, ttlMs, renewCount, expires, acquiredAtMs, expiresAtMs: this.#state.wallMs() + ttlMs };
+  }
+
+  async renew(grant: Grant, ttlMs: number): Promise<RenewResult> {
+    const row = this.#state.leases.get(grant.sessionId);
+    if (!row?.held || !this.#state.grantStands(grant)) {
+      const lease = this.#state.leaseView(grant.sessionId);
+      return lease ? { kind: "lost", lease } : { kind: "lost" };
+    }
+    const { holder, renewCount, acquiredAtMs } = row.held;
+    this.#state.leases.set(grant.sessionId, {
+      fencingToken: row.fencingToken,
+      held: this.#held(holder, ttlMs, renewCount + 1, acquiredAtMs),
+    });
+    return { kind: "renewed" };
+  }
+
+  async release(grant: Grant): Promise<ReleaseResult> {
+    if (!this.#state.grantStands(grant)) return { kind: "stale" };
+    this.#state.free(grant.sessionId);
+    return { kind: "released", ...this.#state.handOver(grant.sessionId) };
+  }
+
+  async read(sessionId: string): Promise<LeaseView | undefined> {
+    return this.#state.leaseView(sessionId);
+  }
+}

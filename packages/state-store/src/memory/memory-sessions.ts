@@ -1,0 +1,66 @@
+import type { SessionPage, SessionRecord, SessionRecords, SessionStore } from "../session.ts";
+import { storeError } from "./memory-state.ts";
+import type { MemoryState, SessionRow } from "./memory-state.ts";
+
+function recordOf(row: SessionRow): SessionRecord {
+  const { sessionId, createdAtMs, updatedAtMs, revision, entries } = row;
+  return { sessionId, createdAtMs, updatedAtMs, revision, entryCount: entries.length };
+}
+
+const order = (left: SessionRecord, right: SessionRecord): number =>
+  right.updatedAtMs - left.updatedAtMs || (left.sessionId < right.sessionId ? -1 : 1);
+
+const cursorPattern = /^(\d+)\/(.+)$/;
+
+export class MemorySessions implements SessionStore {
+  readonly #state: MemoryState;
+
+  constructor(state: MemoryState) {
+    this.#state = state;
+  }
+
+  async read(sessionId: string): Promise<SessionRecord | undefined> {
+    const row = this.#state.sessions.get(sessionId);
+    return row && recordOf(row);
+  }
+
+  async list(options: { readonly limit?: number; readonly cursor?: string } = {}): Promise<SessionPage> {
+    const limit = options.limit ?? 100;
+    let sessions = [...this.#state.sessions.values()].map(recordOf).toSorted(order);
+    if (options.cursor !== undefined) {
+      const [, updatedAt, sessionId] = cursorPattern.exec(options.cursor) ?? [];
+      if (updatedAt === undefined || sessionId === undefined)
+        throw storeError("STORE_CONTRACT", `Not a cursor of this list: ${JSON.stringify(options.cursor)}.`);
+      const last = { updatedAtMs: Number(updatedAt), sessionId } as SessionRecord;
+      sessions = sessions.filter((record) => order(last, record) < 0 && record.sessionId !== sessionId);
+    }
+    const page = sessions.slice(0, limit);
+    const last = page.at(-1);
+    if (!last || sessions.length <= limit) return { sessions: page };
+    return { sessions: page, nextCursor: `${last.updatedAtMs}/${last.sessionId}` };
+  }
+
+  async records(sessionId: string): Promise<SessionRecords | undefined> {
+    const row = this.#state.sessions.get(sessionId);
+    if (!row) return undefined;
+    const lease = this.#state.leaseView(sessionId);
+    return {
+      session: recordOf(row),
+      fencingToken: this.#state.leases.get(sessionId)?.fencingToken ?? 0,
+      ...(lease ? { lease } : {}),
+      inputs: [...row.inputs.values()].map(({ record }) => record).toSorted((left, right) => left.seq - right.seq),
+      turns: [...row.turns.values()].toSorted((left, right) => left.fencingToken - right.fencingToken),
+      entries: [...row.entries],
+    };
+  }
+
+  async delete(sessionId: string): ReturnType<SessionStore["delete"]> {
+    const lease = this.#state.leaseView(sessionId);
+    if (lease && lease.standing !== "expired") return { kind: "held", lease };
+    if (!this.#state.sessions.delete(sessionId)) return { kind: "unknown" };
+    // A late write of an expired holder must find its grant gone, so the token rises with the deletion.
+    const row = this.#state.leases.get(sessionId);
+    if (row) this.#state.leases.set(sessionId, { fencingToken: row.fencingToken + (row.held ? 1 : 0) });
+    return { kind: "deleted" };
+  }
+}

@@ -1,0 +1,317 @@
+/**
+ * The state behind the in-memory reference, and the steps that several ports share. Rows are immutable values that
+ * are replaced, so nothing a caller was given ever changes under it.
+ */
+import { CodedError } from "@turnkeeper/kernel";
+import type { Host } from "@turnkeeper/kernel";
+import { firstWaiter, nowOf, standingOf } from "../decisions.ts";
+import type { BootInstant, QueuedInput } from "../decisions.ts";
+import { callsOf, unknownOutcome } from "../entry.ts";
+import type { Entry, EntryDraft } from "../entry.ts";
+import type { StoreErrorCode } from "../errors.ts";
+import type { Grant, Holder } from "../identity.ts";
+import type { InputEnd, InputRecord, TakenInput } from "../inbox.ts";
+import { digestOf } from "../json.ts";
+import type { HandOver, LeaseView } from "../lease.ts";
+import type { SettledTurn, TurnOutcome, TurnRecord, EndedTurn, RunningTurn } from "../turn.ts";
+import type { Usage } from "../entry.ts";
+
+export interface LeaseRow {
+  readonly fencingToken: number;
+  /** Absent: free. The row itself is never deleted, or the token would start again (LEASE-2). */
+  readonly held?: {
+    readonly holder: Holder;
+    readonly ttlMs: number;
+    readonly renewCount: number;
+    readonly expires: BootInstant;
+    readonly acquiredAtMs: number;
+    readonly expiresAtMs: number;
+  };
+}
+
+export interface InputRow {
+  readonly record: InputRecord;
+  readonly wokenAt?: BootInstant;
+}
+
+interface OpenCall {
+  readonly turnId: string;
+  readonly callId: string;
+  readonly name: string;
+}
+
+export interface SessionRow {
+  readonly sessionId: string;
+  readonly createdAtMs: number;
+  updatedAtMs: number;
+  revision: number;
+  compactionCount: number;
+  lastSeq: number;
+  readonly entries: Entry[];
+  /** Where a summary stands among the entries: at the end of what it replaced. */
+  readonly summaryPlace: Map<string, number>;
+  readonly digestByKey: Map<string, string>;
+  readonly openCalls: Map<string, OpenCall>;
+  readonly inputs: Map<string, InputRow>;
+  readonly turns: Map<string, TurnRecord>;
+}
+
+export interface TurnEnd {
+  readonly outcome: TurnOutcome;
+  readonly reason?: string | undefined;
+  readonly detail?: string | undefined;
+  readonly usage?: Usage | undefined;
+}
+
+export function storeError(
+  code: StoreErrorCode,
+  message: string,
+  context: Record<string, unknown> = {},
+): CodedError<StoreErrorCode> {
+  return new CodedError(code, message, { context });
+}
+
+const callKey = (turnId: string, callId: string): string => JSON.stringify([turnId, callId]);
+
+export class MemoryState {
+  readonly sessions: Map<string, SessionRow> = new Map();
+  readonly leases: Map<string, LeaseRow> = new Map();
+  lastInputSeq = 0;
+  readonly #host: Host;
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  now(): BootInstant {
+    return nowOf(this.#host.clock);
+  }
+
+  wallMs(): number {
+    return this.#host.clock.wallMs();
+  }
+
+  ensureSession(sessionId: string): SessionRow {
+    const known = this.sessions.get(sessionId);
+    if (known) return known;
+    const atMs = this.wallMs();
+    const row: SessionRow = {
+      sessionId,
+      createdAtMs: atMs,
+      updatedAtMs: atMs,
+      revision: 0,
+      compactionCount: 0,
+      lastSeq: 0,
+      entries: [],
+      summaryPlace: new Map(),
+      digestByKey: new Map(),
+      openCalls: new Map(),
+      inputs: new Map(),
+      turns: new Map(),
+    };
+    this.sessions.set(sessionId, row);
+    return row;
+  }
+
+  leaseView(sessionId: string): LeaseView | undefined {
+    const row = this.leases.get(sessionId);
+    if (!row?.held) return undefined;
+    const { holder, ttlMs, renewCount, expires, acquiredAtMs, expiresAtMs } = row.held;
+    return {
+      sessionId,
+      holder,
+      fencingToken: row.fencingToken,
+      ttlMs,
+      renewCount,
+      ...standingOf(expires, this.now()),
+      acquiredAtMs,
+      expiresAtMs,
+    };
+  }
+
+  /** The guard of every write: the grant stands as long as nobody else was granted, expired or not. */
+  grantStands(grant: Grant): boolean {
+    const row = this.leases.get(grant.sessionId);
+    return row?.held?.holder.holderId === grant.holderId && row.fencingToken === grant.fencingToken;
+  }
+
+  queueOf(session: SessionRow | undefined): QueuedInput[] {
+    const queue: QueuedInput[] = [];
+    for (const { record, wokenAt } of session?.inputs.values() ?? []) {
+      if (record.state === "pending") queue.push(wokenAt ? { input: record, wokenAt } : { input: record });
+    }
+    return queue.toSorted((left, right) => left.input.seq - right.input.seq);
+  }
+
+  /** Starts a waiter's claim period, unless it is already running. */
+  wake(session: SessionRow, queued: QueuedInput): void {
+    const now = this.now();
+    if (queued.wokenAt?.bootId === now.bootId) return;
+    session.inputs.set(queued.input.inputId, { record: queued.input, wokenAt: now });
+  }
+
+  free(sessionId: string): void {
+    const row = this.leases.get(sessionId);
+    if (row) this.leases.set(sessionId, { fencingToken: row.fencingToken });
+  }
+
+  handOver(sessionId: string): HandOver {
+    const session = this.sessions.get(sessionId);
+    const queue = this.queueOf(session);
+    const head = firstWaiter(queue, this.now());
+    if (!session || !head) return { pendingCount: queue.length };
+    this.wake(session, head);
+    return { pendingCount: queue.length, head: head.input };
+  }
+
+  /** The drafts that are not stored yet; rejects with `ENTRY_CONFLICT` on a known key with other content. */
+  unknownDrafts(session: SessionRow, drafts: readonly EntryDraft[]): EntryDraft[] {
+    return drafts.filter((draft) => {
+      const digest = session.digestByKey.get(draft.key);
+      if (digest === undefined) return true;
+      if (digest === digestOf(draft.body)) return false;
+      throw storeError(
+        "ENTRY_CONFLICT",
+        `Entry ${draft.key} of session ${session.sessionId} is stored with other content.`,
+        { key: draft.key },
+      );
+    });
+  }
+
+  /** Refuses calls and results that would break the pairing, before anything is written (PAIR-1). */
+  checkPairing(session: SessionRow, turnId: string, drafts: readonly EntryDraft[]): void {
+    const open = new Set([...session.openCalls.keys()]);
+    const opened = new Set(
+      session.entries
+        .filter((entry) => entry.turnId === turnId)
+        .flatMap((entry) => callsOf(entry.body).map((call) => call.callId)),
+    );
+    for (const { body } of drafts) {
+      for (const call of callsOf(body)) {
+        if (opened.has(call.callId))
+          throw storeError("STORE_CONTRACT", `Tool call ${call.callId} is stored twice in turn ${turnId}.`, {
+            callId: call.callId,
+          });
+        opened.add(call.callId);
+        open.add(callKey(turnId, call.callId));
+      }
+      if (body.role !== "tool") continue;
+      if (open.delete(callKey(turnId, body.callId))) continue;
+      throw storeError("STORE_CONTRACT", `A result for tool call ${body.callId} of turn ${turnId} has no open call.`, {
+        callId: body.callId,
+      });
+    }
+  }
+
+  addEntries(session: SessionRow, turnId: string, drafts: readonly EntryDraft[]): void {
+    for (const draft of drafts) {
+      const body = structuredClone(draft.body);
+      const digest = digestOf(body);
+      session.lastSeq++;
+      session.entries.push({
+        key: draft.key,
+        body,
+        seq: session.lastSeq,
+        turnId,
+        digest,
+        atMs: this.wallMs(),
+        archived: false,
+        late: false,
+      });
+      session.digestByKey.set(draft.key, digest);
+      for (const { callId, name } of callsOf(body))
+        session.openCalls.set(callKey(turnId, callId), { turnId, callId, name });
+      if (body.role === "tool") session.openCalls.delete(callKey(turnId, body.callId));
+    }
+    if (drafts.length > 0) this.changed(session);
+  }
+
+  changed(session: SessionRow): void {
+    session.revision++;
+    session.updatedAtMs = this.wallMs();
+  }
+
+  take(session: SessionRow, inputId: string, turnId: string): TakenInput {
+    const row = session.inputs.get(inputId);
+    if (row?.record.state !== "pending")
+      throw storeError("STORE_CONTRACT", `Input ${inputId} is not pending.`, { inputId });
+    const { runner: _runner, ...facts } = row.record;
+    const record: TakenInput = { ...facts, state: "taken", turnId };
+    session.inputs.set(inputId, { record });
+    return record;
+  }
+
+  settle(session: SessionRow, inputId: string, end: InputEnd): void {
+    const row = session.inputs.get(inputId);
+    if (!row || row.record.state === "settled") return;
+    const { sessionId, seq, text, digest, delivery, offeredAtMs } = row.record;
+    const turn = row.record.state === "taken" ? { turnId: row.record.turnId } : {};
+    session.inputs.set(inputId, {
+      record: {
+        sessionId,
+        inputId,
+        seq,
+        text,
+        digest,
+        delivery,
+        offeredAtMs,
+        state: "settled",
+        ...turn,
+        end,
+        endedAtMs: this.wallMs(),
+      },
+    });
+    session.updatedAtMs = this.wallMs();
+  }
+
+  takenBy(session: SessionRow, turnId: string): TakenInput[] {
+    return [...session.inputs.values()].flatMap(({ record }) =>
+      record.state === "taken" && record.turnId === turnId ? [record] : [],
+    );
+  }
+
+  /** Closes whatever the turn left open, in the one order that keeps PAIR-1 and INBOX-1: results, inputs, turn. */
+  closeTurn(session: SessionRow, turn: RunningTurn, end: TurnEnd): SettledTurn {
+    const open = [...session.openCalls.values()].filter((call) => call.turnId === turn.turnId);
+    this.addEntries(
+      session,
+      turn.turnId,
+      open.map((call) => ({ key: `${turn.turnId}/${call.callId}/unknown`, body: unknownOutcome(call) })),
+    );
+    const inputs = this.takenBy(session, turn.turnId);
+    for (const input of inputs) this.settle(session, input.inputId, end.outcome);
+    const { stop: _stop, ...facts } = turn;
+    const ended: EndedTurn = {
+      ...facts,
+      state: "ended",
+      outcome: end.outcome,
+      ...(end.reason === undefined ? {} : { reason: end.reason }),
+      ...(end.detail === undefined ? {} : { detail: end.detail }),
+      ...(end.usage === undefined ? {} : { usage: end.usage }),
+      endedAtMs: this.wallMs(),
+    };
+    session.turns.set(turn.turnId, ended);
+    return {
+      turn: ended,
+      inputIds: inputs.map((input) => input.inputId),
+      openCallIds: open.map((call) => call.callId),
+    };
+  }
+
+  runningTurn(session: SessionRow | undefined): RunningTurn | undefined {
+    for (const turn of session?.turns.values() ?? []) if (turn.state === "running") return turn;
+    return undefined;
+  }
+
+  /** Ends a turn whose holder did not: its inputs are interrupted, never silently run again. */
+  settleCrashed(sessionId: string): SettledTurn | undefined {
+    const session = this.sessions.get(sessionId);
+    const turn = this.runningTurn(session);
+    if (!session || !turn) return undefined;
+    return this.closeTurn(session, turn, {
+      outcome: "interrupted",
+      reason: "crashed",
+      detail: `The process that ran this turn (pid ${turn.holder.pid}) ended without finishing it.`,
+    });
+  }
+}
