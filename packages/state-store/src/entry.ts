@@ -99,6 +99,11 @@ export function callsOf(body: EntryBody): readonly ToolCallPart[] {
   return body.role === "assistant" ? body.parts.filter((part) => part.type === "tool-call") : [];
 }
 
+/** The entry that an input becomes in the transaction that gives it to a turn; its key keeps it single. */
+export function takenEntry(input: { readonly inputId: string; readonly text: string }): EntryDraft {
+  return { key: `input/${input.inputId}`, body: { role: "user", text: input.text, inputId: input.inputId } };
+}
+
 /** What the transcript says of a call whose holder died: it may have run, so it is never called `not run`. */
 export function unknownOutcome(call: { readonly callId: string; readonly name: string }): ToolBody {
   return {

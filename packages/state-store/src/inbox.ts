@@ -82,8 +82,8 @@ export interface InboxStore {
   /** What waits for a turn of this session, oldest first. A cheap read. */
   pending(sessionId: string): Promise<readonly PendingInput[]>;
   /**
-   * Gives the grant's turn every pending steer, before it enters a model request. Answers the taken ones, oldest
-   * first, or `stale-token` with nothing taken.
+   * Gives the grant's turn every pending steer, before it enters a model request, and writes their user entries
+   * (`takenEntry`). Answers the taken ones, oldest first, or `stale-token` with nothing taken.
    */
   takeSteers(
     grant: Grant,

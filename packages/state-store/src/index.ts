@@ -18,7 +18,7 @@ export type {
   Usage,
   UserBody,
 } from "./entry.ts";
-export { callsOf, entryText, unknownOutcome } from "./entry.ts";
+export { callsOf, entryText, takenEntry, unknownOutcome } from "./entry.ts";
 export type {
   Delivery,
   InboxStore,

@@ -31,7 +31,10 @@ export interface AcquireRequest {
    * that grant still standing, with that renewal count where one is given.
    */
   readonly reclaim?: Grant & { readonly renewCount?: number };
-  /** Begins a turn in the same transaction, with the oldest input that this runner may run. */
+  /**
+   * Begins a turn in the same transaction, with the oldest input that this runner may run. Taking an input writes its
+   * user entry (`takenEntry`): a message that reached a turn is in the transcript, once.
+   */
   readonly begin?: { readonly turnId: string; readonly runnerId: string };
 }
 
@@ -39,7 +42,10 @@ export type AcquireResult =
   | {
       readonly kind: "granted";
       readonly fencingToken: number;
-      /** The transcript's revision: a copy loaded at that revision is current, any other is not. */
+      /**
+       * The transcript's revision before the begun turn's own user entry: a copy loaded at that revision needs only
+       * what came after it, any other must be loaded again.
+       */
       readonly revision: number;
       /** What the begun turn took; present exactly when `begin` was asked for. */
       readonly input?: TakenInput;

@@ -91,7 +91,10 @@ export interface RunningTurnView {
 }
 
 export interface TurnStore {
-  /** Begins a turn under a grant already held, or takes more inputs into it. Inputs already taken by it are answered again. */
+  /**
+   * Begins a turn under a grant already held, or takes more inputs into it and writes their user entries
+   * (`takenEntry`). Inputs already taken by it are answered again. `not-pending`: nothing was begun or taken.
+   */
   begin(
     grant: Grant,
     turnId: string,

@@ -6,7 +6,7 @@ import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import { firstWaiter, nowOf, standingOf } from "../decisions.ts";
 import type { BootInstant, QueuedInput } from "../decisions.ts";
-import { callsOf, unknownOutcome } from "../entry.ts";
+import { callsOf, takenEntry, unknownOutcome } from "../entry.ts";
 import type { Entry, EntryDraft } from "../entry.ts";
 import type { StoreErrorCode } from "../errors.ts";
 import type { Grant, Holder } from "../identity.ts";
@@ -231,6 +231,7 @@ export class MemoryState {
     session.updatedAtMs = this.wallMs();
   }
 
+  /** Gives a pending input to a turn; its text joins the transcript in the same step, so a taken message is never lost. */
   take(session: SessionRow, inputId: string, turnId: string): TakenInput {
     const row = session.inputs.get(inputId);
     if (row?.record.state !== "pending")
@@ -238,6 +239,7 @@ export class MemoryState {
     const { runner: _runner, ...facts } = row.record;
     const record: TakenInput = { ...facts, state: "taken", turnId };
     session.inputs.set(inputId, { record });
+    this.addEntries(session, turnId, [takenEntry(record)]);
     return record;
   }
 
