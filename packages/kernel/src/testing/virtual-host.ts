@@ -20,6 +20,8 @@ export interface VirtualHost extends Host {
   jumpWall(ms: number): void;
   /** The machine sleeps: wall and boot time pass, monotonic time and timers stand still. */
   suspend(ms: number): void;
+  /** The machine restarts: another boot id, boot time from zero, and no timer survives; wall time goes on. */
+  reboot(): void;
   /** Timers that are armed and have not fired: zero after a clean end. */
   pendingTimerCount(): number;
 }
@@ -50,13 +52,17 @@ export function virtualHost(options: VirtualHostOptions = {}): VirtualHost {
   let bootMs = options.bootMs ?? 1_000_000;
   let monotonicMs = 0;
   let orderCount = 0;
+  let rebootCount = 0;
+  const firstBootId = options.bootId ?? "virtual-boot";
   const pending = new Set<PendingTimer>();
 
   const clock: Clock = {
     wallMs: () => wallMs,
     monotonicMs: () => monotonicMs,
     bootMs: () => bootMs,
-    bootId: options.bootId ?? "virtual-boot",
+    get bootId() {
+      return rebootCount === 0 ? firstBootId : `${firstBootId}-${rebootCount}`;
+    },
   };
   const arm = (dueMs: number, fn: () => void): Cancel => {
     const timer: PendingTimer = { dueMs, order: orderCount++, fn };
@@ -114,6 +120,11 @@ export function virtualHost(options: VirtualHostOptions = {}): VirtualHost {
       checkedDelayMs(ms);
       wallMs += ms;
       bootMs += ms;
+    },
+    reboot: () => {
+      rebootCount++;
+      bootMs = 0;
+      pending.clear();
     },
     pendingTimerCount: () => pending.size,
   };
