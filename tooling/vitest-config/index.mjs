@@ -10,6 +10,13 @@ export function packageConfig(name) {
   return defineConfig({
     resolve: { conditions },
     ssr: { resolve: { conditions, externalConditions: [sourceCondition, "node"] } },
-    test: { name, environment: "node", include: ["test/**/*.test.ts"], unstubEnvs: true, restoreMocks: true, testTimeout: 30_000 },
+    test: {
+      name,
+      environment: "node",
+      include: ["test/**/*.test.ts"],
+      unstubEnvs: true,
+      restoreMocks: true,
+      testTimeout: 30_000,
+    },
   });
 }
