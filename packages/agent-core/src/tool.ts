@@ -38,6 +38,9 @@ export interface ToolContext {
   readonly processMarker: Readonly<Record<string, string>>;
 }
 
+/** A function of a tool's input, as a method so that a list of tools can hold tools of different inputs. */
+type OfInput<Input, Output> = { of(input: Input): Output }["of"];
+
 export interface ToolDefinition<Input = unknown> {
   /** `^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`: what every provider accepts. */
   readonly name: string;
@@ -48,9 +51,9 @@ export interface ToolDefinition<Input = unknown> {
   /** JSON Schema of the input, where the schema library cannot give it. */
   readonly jsonSchema?: Record<string, unknown>;
   /** Whether a call must be allowed before it runs. Default: never. */
-  readonly needsApproval?: boolean | ((input: Input) => boolean);
+  readonly needsApproval?: boolean | OfInput<Input, boolean>;
   /** How long one call may be silent, in milliseconds: its declared wait. Default 600,000. */
-  readonly boundMs?: number | ((input: Input) => number);
+  readonly boundMs?: number | OfInput<Input, number>;
   /**
    * Runs the call. Throw to tell the model it failed (message only); answer text or JSON otherwise. Must end soon after
    * `context.signal` aborts; one that does not is detached, and what it answers later is not merged.
