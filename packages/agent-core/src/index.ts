@@ -1,3 +1,15 @@
+export { createAgent } from "./agent.ts";
+export type { Agent, AgentDeps } from "./agent.ts";
+export { agentDefaults } from "./options.ts";
+export type { AgentOptions } from "./options.ts";
+export type { RunOptions, StopOptions, Turn } from "./turn-call.ts";
+export type { HolderView, RunOutcome, TurnEvent, TurnEventBody, TurnFinished } from "./events.ts";
 export { defineTool } from "./tool.ts";
 export type { AnyTool, SchemaResult, StandardSchema, ToolContext, ToolDefinition } from "./tool.ts";
-export type { HolderView, RunOutcome, TurnEvent, TurnEventBody, TurnFinished } from "./events.ts";
+export type { Approval, ApprovalRequest } from "./tool-call.ts";
+export { processMarkerName } from "./tool-call.ts";
+export { checkedSessionId } from "./session-id.ts";
+export { requestStop } from "./stop.ts";
+export type { StopRequestOptions } from "./stop.ts";
+export { reapTurns } from "./reaper.ts";
+export type { ReapDeps } from "./reaper.ts";

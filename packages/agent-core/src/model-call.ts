@@ -1,0 +1,154 @@
+import type { LanguageModelV3CallOptions, LanguageModelV3StreamPart } from "@ai-sdk/provider";
+import { CodedError } from "@turnkeeper/kernel";
+import type { Host } from "@turnkeeper/kernel";
+import { describeModelError } from "@turnkeeper/models";
+import type { ModelFailure, ResolvedModel } from "@turnkeeper/models";
+import type { ProgressClock } from "@turnkeeper/turn-liveness";
+import { StepReader } from "./step-reader.ts";
+import type { StepEvent } from "./step-reader.ts";
+
+/** One model step: everything that came, and what cut it, if anything did. */
+export interface ModelStep {
+  readonly reader: StepReader;
+  readonly failure?: ModelFailure;
+  /** The stop of the turn, or the loss of its lease: what came before it is a partial answer. */
+  readonly stopped?: unknown;
+}
+
+export interface ModelCallDeps {
+  readonly host: Host;
+  readonly clock: ProgressClock;
+  readonly model: ResolvedModel;
+  readonly signal: AbortSignal;
+  /** Renews the lease where it is due and throws when the turn was stopped: the last veto before the request. */
+  beforeSideEffect(): Promise<void>;
+  onEvent(event: StepEvent): void;
+  onRetry(retry: { readonly attempt: number; readonly delayMs: number; readonly failure: ModelFailure }): void;
+}
+
+export interface ModelCallSettings {
+  readonly attempts: number;
+  /** How long the model may be silent before a stall is judged. */
+  readonly silenceMs: number;
+}
+
+/** A provider that asks for more than this is not waited for: the turn fails and says when to come back. */
+const longestRetryMs = 60_000;
+const firstRetryMs = 500;
+
+function retryDelayMs(failure: ModelFailure, attempt: number, unit: number): number {
+  if (failure.retryAfterMs !== undefined) return failure.retryAfterMs;
+  // Full jitter: many turns that failed together must not come back together.
+  return unit * firstRetryMs * 2 ** attempt;
+}
+
+/** Waits, and ends early with the signal's reason. The wait is declared, so the watchdog does not take it for a stall. */
+async function pause(deps: ModelCallDeps, ms: number): Promise<void> {
+  using _wait = deps.clock.declareWait({ kind: "model", name: "retry", boundMs: ms + 1000 });
+  const { signal } = deps;
+  signal.throwIfAborted();
+  await new Promise<void>((resolve, reject) => {
+    const onAbort = (): void => {
+      cancel();
+      reject(signal.reason as Error);
+    };
+    const cancel = deps.host.timers.after(ms, () => {
+      signal.removeEventListener("abort", onAbort);
+      resolve();
+    });
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+}
+
+/** Settles with `promise`, or rejects with the signal's reason as soon as it aborts. */
+export async function untilAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  let stop = (): void => {};
+  const aborted = new Promise<never>((_resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason as Error);
+    if (signal.aborted) return onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    stop = () => signal.removeEventListener("abort", onAbort);
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    stop();
+  }
+}
+
+/** Reads the stream to its end; on abort the pending read ends at once, whether or not the provider heard the signal. */
+async function readStream(deps: ModelCallDeps, stream: ReadableStream<LanguageModelV3StreamPart>, reader: StepReader, moved: () => void): Promise<void> {
+  const parts = stream.getReader();
+  const onAbort = (): void => void parts.cancel(deps.signal.reason).catch(() => {});
+  deps.signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    for (let next = await parts.read(); !next.done; next = await parts.read()) {
+      const event = reader.read(next.value);
+      if (event === undefined) continue;
+      if (event.kind === "error") throw event.error;
+      moved();
+      deps.clock.progress("model", event.kind);
+      deps.onEvent(event);
+    }
+    // An ended read after a stop is the cancel's doing, unless the answer had been complete.
+    if (reader.finishReason === undefined) deps.signal.throwIfAborted();
+  } finally {
+    deps.signal.removeEventListener("abort", onAbort);
+    parts.releaseLock();
+  }
+}
+
+async function tryOnce(deps: ModelCallDeps, settings: ModelCallSettings, request: LanguageModelV3CallOptions): Promise<ModelStep> {
+  const reader = new StepReader();
+  try {
+    await deps.beforeSideEffect();
+  } catch (stopped) {
+    return { reader, stopped };
+  }
+  // The bound is one of silence: content starts it anew, but a clock read for each delta would be waste.
+  let declaredAtMs = deps.host.clock.monotonicMs();
+  const declare = (): Disposable => deps.clock.declareWait({ kind: "model", name: deps.model.id, boundMs: settings.silenceMs });
+  let wait = declare();
+  const moved = (): void => {
+    const nowMs = deps.host.clock.monotonicMs();
+    if (nowMs - declaredAtMs < settings.silenceMs / 20) return;
+    wait[Symbol.dispose]();
+    wait = declare();
+    declaredAtMs = nowMs;
+  };
+  try {
+    const { stream } = await untilAborted(Promise.resolve(deps.model.languageModel.doStream({ ...request, abortSignal: deps.signal })), deps.signal);
+    await readStream(deps, stream, reader, moved);
+    if (!reader.hasOutput) throw new CodedError("MODEL_EMPTY", `${deps.model.id} gave an empty answer.`);
+    return { reader };
+  } catch (error) {
+    if (deps.signal.aborted) return { reader, stopped: deps.signal.reason };
+    return { reader, failure: describeModelError(error) };
+  } finally {
+    wait[Symbol.dispose]();
+  }
+}
+
+/**
+ * One model step with its retries. A failure is repeated only where a repeat may mend it and nothing of the answer has
+ * been seen yet: a repeated call would say it all again. Never rejects; a stop is part of the answer.
+ */
+export async function callModel(
+  deps: ModelCallDeps,
+  settings: ModelCallSettings,
+  request: LanguageModelV3CallOptions,
+): Promise<ModelStep> {
+  for (let attempt = 1; ; attempt++) {
+    const step = await tryOnce(deps, settings, request);
+    const { failure } = step;
+    if (!failure || step.stopped !== undefined || step.reader.hasOutput || !failure.retryable || attempt >= settings.attempts) return step;
+    const delayMs = retryDelayMs(failure, attempt, deps.host.random.unit());
+    if (delayMs > longestRetryMs) return step;
+    deps.onRetry({ attempt, delayMs, failure });
+    try {
+      await pause(deps, delayMs);
+    } catch (stopped) {
+      return { reader: step.reader, stopped };
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import { CodedError } from "@turnkeeper/kernel";
+
+/** How one agent runs its turns. Times are milliseconds. */
+export interface AgentOptions {
+  /** Told to the model before the conversation. Default: none. */
+  readonly system?: string;
+  /** The folder that file tools stay inside. Default: the process's working folder when the agent is made. */
+  readonly workspace?: string;
+  /** Model calls in one turn before it fails with `MAX_ITERATIONS`. Default 90. */
+  readonly maxIterations?: number;
+  readonly lease?: {
+    /** How long a lease outlives its last renewal. Default 300,000: longer than any pause a healthy process makes. */
+    readonly ttlMs?: number;
+    /** How often it is renewed. Default 60,000: four chances before it runs out. */
+    readonly renewEveryMs?: number;
+  };
+  /** The watchdog on progress; `undefined` values take the defaults, `false` turns it off. */
+  readonly liveness?: false | {
+    /** A turn without progress for so long is stopped. Default 600,000. */
+    readonly timeoutMs?: number;
+    /** How often it is looked at. Default 15,000. */
+    readonly pollMs?: number;
+  };
+  /** How long a call waits for a busy session. Default 1,800,000; a call may say otherwise. */
+  readonly waitMs?: number;
+  /** The largest input, in bytes of UTF-8. Default 1,048,576: more would be in the way of every later turn. */
+  readonly inputBytesMax?: number;
+  /** Tries of one model call before it counts as failed; only for failures that a repeat may mend. Default 3. */
+  readonly modelAttempts?: number;
+}
+
+export interface ResolvedAgentOptions {
+  readonly system: string | undefined;
+  readonly workspace: string;
+  readonly maxIterations: number;
+  readonly lease: { readonly ttlMs: number; readonly renewEveryMs: number };
+  readonly liveness: { readonly timeoutMs: number; readonly pollMs: number } | undefined;
+  readonly waitMs: number;
+  readonly inputBytesMax: number;
+  readonly modelAttempts: number;
+}
+
+export const agentDefaults = Object.freeze({
+  maxIterations: 90,
+  lease: Object.freeze({ ttlMs: 300_000, renewEveryMs: 60_000 }),
+  liveness: Object.freeze({ timeoutMs: 600_000, pollMs: 15_000 }),
+  waitMs: 1_800_000,
+  inputBytesMax: 1_048_576,
+  modelAttempts: 3,
+}) satisfies Readonly<Record<string, unknown>>;
+
+const known = new Set<keyof AgentOptions>(["system", "workspace", "maxIterations", "lease", "liveness", "waitMs", "inputBytesMax", "modelAttempts"]);
+
+function refuse(option: string, expected: string, got: unknown): never {
+  throw new CodedError("OPTION_INVALID", `Agent option ${option}: expected ${expected}, got ${String(got)}.`, { context: { option } });
+}
+
+function positive(option: string, value: number): number {
+  return Number.isFinite(value) && value > 0 ? value : refuse(option, "a finite number above 0", value);
+}
+
+function count(option: string, value: number): number {
+  return Number.isInteger(value) && value > 0 ? value : refuse(option, "a whole number above 0", value);
+}
+
+/** Checks every value and the relations between them; throws `OPTION_INVALID` naming option, expectation and value. */
+export function resolveAgentOptions(options: AgentOptions, workingFolder: string): ResolvedAgentOptions {
+  for (const name of Object.keys(options)) {
+    if (!known.has(name as keyof AgentOptions)) refuse(name, `one of ${[...known].join(", ")}`, "an unknown option");
+  }
+  const ttlMs = positive("lease.ttlMs", options.lease?.ttlMs ?? agentDefaults.lease.ttlMs);
+  const renewEveryMs = positive("lease.renewEveryMs", options.lease?.renewEveryMs ?? Math.min(agentDefaults.lease.renewEveryMs, ttlMs / 5));
+  if (renewEveryMs * 2 > ttlMs) refuse("lease.renewEveryMs", `at most half of lease.ttlMs (${ttlMs}), so that one late renewal loses nothing`, renewEveryMs);
+  const { liveness } = options;
+  const timeoutMs = liveness === false ? 0 : positive("liveness.timeoutMs", liveness?.timeoutMs ?? agentDefaults.liveness.timeoutMs);
+  const pollMs = liveness === false ? 0 : positive("liveness.pollMs", liveness?.pollMs ?? Math.min(agentDefaults.liveness.pollMs, timeoutMs / 4));
+  const waitMs = options.waitMs ?? agentDefaults.waitMs;
+  if (!Number.isFinite(waitMs) || waitMs < 0) refuse("waitMs", "a finite number of at least 0", waitMs);
+  return Object.freeze({
+    system: options.system,
+    workspace: options.workspace ?? workingFolder,
+    maxIterations: count("maxIterations", options.maxIterations ?? agentDefaults.maxIterations),
+    lease: Object.freeze({ ttlMs, renewEveryMs }),
+    liveness: liveness === false ? undefined : Object.freeze({ timeoutMs, pollMs }),
+    waitMs,
+    inputBytesMax: count("inputBytesMax", options.inputBytesMax ?? agentDefaults.inputBytesMax),
+    modelAttempts: count("modelAttempts", options.modelAttempts ?? agentDefaults.modelAttempts),
+  });
+}

@@ -1,0 +1,36 @@
+import type { Grant, LeaseView, SettledTurn } from "@turnkeeper/state-store";
+import type { TurnDeps } from "./turn-machinery.ts";
+
+export type ReapDeps = Pick<TurnDeps, "store" | "presence"> & {
+  /** Ends the processes a dead turn left on this host. */
+  readonly killProcessesOf?: ((turnId: string) => Promise<void>) | undefined;
+};
+
+/** The grant of a lease whose holder is provably gone; nothing for one that may live. */
+export async function deadGrantOf(deps: Pick<ReapDeps, "presence">, lease: LeaseView): Promise<Grant | undefined> {
+  const grant: Grant = { sessionId: lease.sessionId, holderId: lease.holder.holderId, fencingToken: lease.fencingToken };
+  if (lease.standing === "expired") return grant;
+  const first = await deps.presence.probe(lease.holder, lease.holder.holderId);
+  if (first === "dead") return grant;
+  // A live process that does not know the lease has leaked it; asked twice, since a grant is registered just before it is sent.
+  if (first === "unknown-here" && (await deps.presence.probe(lease.holder, lease.holder.holderId)) === "unknown-here") return grant;
+  return undefined;
+}
+
+/**
+ * Settles turns whose holder is dead or whose lease expired, each in one transaction that is conditional on the grant
+ * that was judged; a turn that moved on meanwhile is left alone. Safe to run anywhere, at any time.
+ */
+export async function reapTurns(deps: ReapDeps, sessionId?: string): Promise<readonly SettledTurn[]> {
+  const settled: SettledTurn[] = [];
+  for (const { turn, lease } of await deps.store.turns.running(sessionId)) {
+    if (!lease || lease.fencingToken !== turn.fencingToken) continue;
+    const grant = await deadGrantOf(deps, lease);
+    if (!grant) continue;
+    const result = await deps.store.turns.settleForeign(grant);
+    if (result.kind !== "settled") continue;
+    if (result.turn) settled.push(result.turn);
+    await deps.killProcessesOf?.(turn.turnId);
+  }
+  return settled;
+}

@@ -1,0 +1,27 @@
+import type { Entry, SettledInput, StateStore } from "@turnkeeper/state-store";
+import type { CallEnd } from "./turn-call.ts";
+
+/** The text of a turn's last assistant entry: what `turn.finished` says. */
+export function answerTextOf(entries: readonly Pick<Entry, "body">[]): string {
+  const last = entries.findLast((entry) => entry.body.role === "assistant");
+  if (last?.body.role !== "assistant") return "";
+  return last.body.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
+}
+
+/** How a settled input ended, told as the call that ran it was told. */
+export async function storedEnd(store: StateStore, input: SettledInput): Promise<CallEnd> {
+  if (input.turnId === undefined) {
+    return input.end === "expired" ? { outcome: "busy", reason: "session_busy" } : { outcome: "cancelled", reason: "user-stop" };
+  }
+  const turn = await store.turns.read(input.sessionId, input.turnId);
+  const { entries } = await store.transcript.load(input.sessionId, { turnId: input.turnId, all: true });
+  const outcome = input.end === "expired" ? "cancelled" : input.end;
+  const facts = turn?.state === "ended" ? turn : undefined;
+  return {
+    outcome,
+    text: answerTextOf(entries),
+    ...(facts?.reason === undefined ? {} : { reason: facts.reason }),
+    ...(facts?.detail === undefined ? {} : { detail: facts.detail }),
+    ...(facts?.usage === undefined ? {} : { usage: facts.usage }),
+  };
+}

@@ -1,0 +1,166 @@
+import { CodedError } from "@turnkeeper/kernel";
+import type { Host } from "@turnkeeper/kernel";
+import type { JsonValue, ToolBody, ToolStatus } from "@turnkeeper/state-store";
+import { parseArguments } from "./tool-input.ts";
+import type { ParsedArguments, ToolSet } from "./tool-input.ts";
+import type { AnyTool, ToolContext, ToolDefinition } from "./tool.ts";
+import type { TurnScope } from "./turn-machinery.ts";
+
+/** What a person or a policy is asked before a call that needs approval. */
+export interface ApprovalRequest {
+  readonly sessionId: string;
+  readonly turnId: string;
+  readonly callId: string;
+  readonly name: string;
+  readonly input: JsonValue;
+  /** Aborts when the turn is stopped: the question is moot then. */
+  readonly signal: AbortSignal;
+}
+
+/** `allow` and `deny` for every call, or a question for each. */
+export type Approval = "allow" | "deny" | ((request: ApprovalRequest) => Promise<"allow" | "deny">);
+
+/** A call with its arguments checked, as it is stored before anything runs. */
+export interface PreparedCall {
+  readonly callId: string;
+  /** Always a legal name, whatever the model sent: a stored name that a provider refuses would wedge the session. */
+  readonly name: string;
+  readonly tool: AnyTool | undefined;
+  readonly parsed: ParsedArguments;
+}
+
+export interface ToolRunDeps {
+  readonly host: Host;
+  readonly scope: TurnScope;
+  readonly workspace: string;
+  readonly approval: Approval;
+  onApprovalRequested(callId: string): void;
+  onStarted(call: PreparedCall): void;
+}
+
+const defaultBoundMs = 600_000;
+/** How long a person may take over an approval. */
+const approvalBoundMs = 3_600_000;
+/** How long a stopped tool may take to end before the turn goes on without it. */
+const softGraceMs = 5000;
+const hardGraceMs = 2000;
+
+/** The environment variable by which every process of a turn can be found. */
+export const processMarkerName = "TURNKEEPER_TURN";
+
+/** Finds the tool and checks the arguments; nothing runs and nothing is refused yet. */
+export async function prepareCall(tools: ToolSet, call: { readonly callId: string; readonly name: string; readonly inputText: string }): Promise<PreparedCall> {
+  const tool = tools.get(call.name);
+  if (tool) return { callId: call.callId, name: tool.name, tool, parsed: await parseArguments(tool, call.inputText) };
+  const name = call.name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64) || "unnamed";
+  const known = [...tools.keys()].join(", ");
+  const message = `There is no tool named ${JSON.stringify(call.name.slice(0, 64))}. ${known ? `The tools are: ${known}.` : "There are no tools here."}`;
+  return { callId: call.callId, name, tool: undefined, parsed: { kind: "invalid", stored: {}, message } };
+}
+
+function messageOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return message || "The tool failed and said nothing more.";
+}
+
+type Settled = { readonly status: ToolStatus; readonly output: JsonValue };
+
+/** Settles with the tool, or after a grace once the turn was stopped: a tool that ignores the stop is left behind. */
+async function settledOrDetached(deps: ToolRunDeps, running: Promise<Settled>): Promise<Settled> {
+  const { signal, hardSignal } = deps.scope.interrupt;
+  let cancelTimer = (): void => {};
+  let removeListeners = (): void => {};
+  const detached = new Promise<Settled>((resolve) => {
+    const detach = (): void => resolve({ status: "interrupted", output: "The turn was stopped. This call did not end in time and was left behind; it may have had its effect." });
+    const arm = (): void => {
+      cancelTimer();
+      cancelTimer = deps.host.timers.after(hardSignal.aborted ? hardGraceMs : softGraceMs, detach);
+    };
+    if (signal.aborted) arm();
+    signal.addEventListener("abort", arm, { once: true });
+    hardSignal.addEventListener("abort", arm, { once: true });
+    removeListeners = () => {
+      signal.removeEventListener("abort", arm);
+      hardSignal.removeEventListener("abort", arm);
+    };
+  });
+  try {
+    return await Promise.race([running, detached]);
+  } finally {
+    cancelTimer();
+    removeListeners();
+  }
+}
+
+async function approved(deps: ToolRunDeps, call: PreparedCall, tool: ToolDefinition, value: unknown): Promise<boolean> {
+  const needs = typeof tool.needsApproval === "function" ? tool.needsApproval(value) : (tool.needsApproval ?? false);
+  if (!needs || deps.approval === "allow") return true;
+  if (deps.approval === "deny") return false;
+  const { sessionId, turnId, clock, interrupt } = deps.scope;
+  deps.onApprovalRequested(call.callId);
+  using _wait = clock.declareWait({ kind: "approval", name: call.name, boundMs: approvalBoundMs });
+  const answer = await deps.approval({ sessionId, turnId, callId: call.callId, name: call.name, input: call.parsed.stored, signal: interrupt.signal });
+  clock.progress("approval", call.name);
+  return answer === "allow";
+}
+
+function contextOf(deps: ToolRunDeps, call: PreparedCall): ToolContext {
+  const { sessionId, turnId, clock, interrupt } = deps.scope;
+  return {
+    sessionId,
+    turnId,
+    callId: call.callId,
+    workspace: deps.workspace,
+    signal: interrupt.signal,
+    hardSignal: interrupt.hardSignal,
+    progress: (detail) => clock.progress("tool", detail ?? call.name),
+    processMarker: { [processMarkerName]: turnId },
+  };
+}
+
+async function execute(deps: ToolRunDeps, call: PreparedCall, tool: ToolDefinition, value: unknown): Promise<Settled> {
+  const { clock, interrupt } = deps.scope;
+  const boundMs = typeof tool.boundMs === "function" ? tool.boundMs(value) : (tool.boundMs ?? defaultBoundMs);
+  using _wait = clock.declareWait({ kind: "tool", name: call.name, boundMs });
+  const run = async (): Promise<Settled> => {
+    try {
+      const output = await tool.execute(value, contextOf(deps, call));
+      return interrupt.signal.aborted ? { status: "interrupted", output: output ?? null } : { status: "ok", output: output ?? null };
+    } catch (error) {
+      return { status: interrupt.signal.aborted ? "interrupted" : "error", output: messageOf(error) };
+    }
+  };
+  const settled = await settledOrDetached(deps, run());
+  clock.progress("tool", call.name);
+  return settled;
+}
+
+/** A result for a call that never started, because the turn was stopped first. */
+export const notStarted: Settled = { status: "interrupted", output: "Not run: the turn was stopped before this call started." };
+
+/**
+ * Runs one prepared call to its one result. Nothing the tool does can end the turn: bad arguments, a throw, a refusal
+ * and a tool that never ends all become results that the model sees. After a stop was observed nothing starts (INT-2).
+ */
+export async function runToolCall(deps: ToolRunDeps, call: PreparedCall): Promise<ToolBody> {
+  const settle = (settled: Settled): ToolBody => ({ role: "tool", callId: call.callId, name: call.name, ...settled });
+  const { tool, parsed } = call;
+  if (parsed.kind === "invalid" || !tool) {
+    deps.onStarted(call);
+    return settle({ status: "error", output: parsed.kind === "invalid" ? parsed.message : "There is no such tool." });
+  }
+  try {
+    // A list of tools forgets each tool's input type; the value was checked by that same tool's schema.
+    const typed = tool as ToolDefinition;
+    if (!(await approved(deps, call, typed, parsed.value))) {
+      deps.onStarted(call);
+      return settle({ status: "denied", output: "Denied: this call needs approval and was not allowed. Do not repeat it; go on without it or say what you need." });
+    }
+    await deps.scope.beforeSideEffect();
+    deps.onStarted(call);
+    return settle(await execute(deps, call, typed, parsed.value));
+  } catch (error) {
+    if (deps.scope.interrupt.signal.aborted || CodedError.is(error, "LEASE_LOST")) return settle(notStarted);
+    return settle({ status: "error", output: messageOf(error) });
+  }
+}

@@ -1,0 +1,159 @@
+import type { Cancel, Host } from "@turnkeeper/kernel";
+import type { OnBusy, Usage } from "@turnkeeper/state-store";
+import { EventQueue } from "./event-queue.ts";
+import type { HolderView, RunOutcome, TurnEvent, TurnEventBody, TurnFinished } from "./events.ts";
+import type { Approval } from "./tool-call.ts";
+
+export interface RunOptions {
+  /** The caller's idempotency key. Default: a fresh id. */
+  readonly inputId?: string;
+  /** What to do when the session is busy. Default `wait`. */
+  readonly onBusy?: OnBusy;
+  /** How long to wait for a busy session, in milliseconds. Default: the agent's. */
+  readonly waitMs?: number;
+  /** Who may run tools that need approval. Default `deny`. */
+  readonly approval?: Approval;
+}
+
+export interface StopOptions {
+  /** Children too, and nothing is waited for. Default false. */
+  readonly hard?: boolean;
+  /** Who asks, for people. Default "caller". */
+  readonly by?: string;
+}
+
+/** One call to `run`: its events, read once, and its last event as a promise that never rejects. */
+export interface Turn extends AsyncIterable<TurnEvent> {
+  readonly sessionId: string;
+  readonly inputId: string;
+  readonly result: Promise<TurnFinished>;
+  /**
+   * Stops exactly this call's turn. While it waits, a soft stop leaves the input in the queue and a hard one cancels
+   * it; while it runs, the turn ends as interrupted.
+   */
+  stop(options?: StopOptions): void;
+}
+
+/** How a call ends: `turn.finished` without what every event has. */
+export interface CallEnd {
+  readonly outcome: RunOutcome;
+  readonly text?: string;
+  readonly reason?: string;
+  readonly detail?: string;
+  readonly usage?: Usage;
+}
+
+/** Waiting is said at once, then after 1 s, 2 s, 4 s …, at most every 15 s. */
+const firstNoticeMs = 1000;
+const longestNoticeMs = 15_000;
+
+function mergeDeltas(left: TurnEvent, right: TurnEvent): TurnEvent | undefined {
+  if (left.type !== right.type || (right.type !== "text.delta" && right.type !== "reasoning.delta")) return undefined;
+  return { ...left, text: (left as typeof right).text + right.text };
+}
+
+export interface CallRequest {
+  readonly sessionId: string;
+  readonly inputId: string;
+  readonly text: string;
+  readonly onBusy: OnBusy;
+  readonly waitMs: number;
+  readonly approval: Approval;
+}
+
+/** A call to `run` as the agent keeps it: where its events go, and how long it waits. */
+export class TurnCall {
+  readonly request: CallRequest;
+  readonly turn: Turn;
+  /** Set by whoever is responsible for the call at the moment; asked by `turn.stop`. */
+  onStop: (options: StopOptions) => void = () => {};
+  /** Set by the runner while the call waits: its patience ran out. */
+  onWaitedOut: () => void = () => {};
+
+  readonly #host: Host;
+  readonly #events = new EventQueue<TurnEvent>(mergeDeltas);
+  #turnId: string | undefined;
+  #settle: (finished: TurnFinished) => void = () => {};
+  #isFinished = false;
+  #holder: HolderView | undefined;
+  #waitingSinceMs: number | undefined;
+  #cancelNotice: Cancel = () => {};
+  #cancelPatience: Cancel = () => {};
+
+  constructor(host: Host, request: CallRequest) {
+    this.#host = host;
+    this.request = request;
+    const result = new Promise<TurnFinished>((resolve) => {
+      this.#settle = resolve;
+    });
+    this.turn = {
+      sessionId: request.sessionId,
+      inputId: request.inputId,
+      result,
+      stop: (options = {}) => void (this.#isFinished || this.onStop(options)),
+      [Symbol.asyncIterator]: () => this.#events[Symbol.asyncIterator](),
+    };
+  }
+
+  get isFinished(): boolean {
+    return this.#isFinished;
+  }
+
+  get holder(): HolderView | undefined {
+    return this.#holder;
+  }
+
+  emit(body: TurnEventBody): TurnEvent {
+    const event: TurnEvent = {
+      ...body,
+      sessionId: this.request.sessionId,
+      ...(this.#turnId === undefined ? {} : { turnId: this.#turnId }),
+      at: new Date(this.#host.clock.wallMs()).toISOString(),
+    };
+    this.#events.push(event);
+    return event;
+  }
+
+  /** The session is held by somebody: says so at once and then ever more rarely, and starts the caller's patience. */
+  waiting(holder: HolderView | undefined): void {
+    if (this.#isFinished || this.#turnId !== undefined) return;
+    this.#holder = holder ?? this.#holder;
+    if (this.#waitingSinceMs !== undefined) return;
+    this.#waitingSinceMs = this.#host.clock.monotonicMs();
+    this.#notice(firstNoticeMs);
+    this.#cancelPatience = this.#host.timers.after(this.request.waitMs, () => this.onWaitedOut());
+  }
+
+  #notice(nextMs: number): void {
+    const elapsedMs = Math.round(this.#host.clock.monotonicMs() - (this.#waitingSinceMs ?? 0));
+    this.emit({ type: "turn.waiting", ...(this.#holder ? { holder: this.#holder } : {}), elapsedMs });
+    this.#cancelNotice = this.#host.timers.after(nextMs, () => this.#notice(Math.min(nextMs * 2, longestNoticeMs)));
+  }
+
+  started(turnId: string, fencingToken: number): void {
+    this.#stopWaiting();
+    this.#turnId = turnId;
+    this.emit({ type: "turn.started", fencingToken });
+  }
+
+  /** The call follows a turn that somebody else runs; its patience no longer counts. */
+  following(turnId: string): void {
+    this.#stopWaiting();
+    this.#turnId = turnId;
+  }
+
+  finish(end: CallEnd): void {
+    if (this.#isFinished) return;
+    this.#stopWaiting();
+    const { text = "", ...rest } = end;
+    const finished = this.emit({ type: "turn.finished", text, ...rest }) as TurnFinished;
+    this.#isFinished = true;
+    this.#events.close();
+    this.#settle(finished);
+  }
+
+  #stopWaiting(): void {
+    this.#cancelNotice();
+    this.#cancelPatience();
+  }
+}

@@ -1,0 +1,239 @@
+/**
+ * The machinery around one turn, whatever runs inside it: everything that can stop the turn ends in one interrupt,
+ * nothing outlives the turn, and its end is one transaction.
+ *
+ * Owns TURN-1: however a turn ends, every waiter settles and no lease, timer, listener, socket or child is left.
+ *
+ * It leaves the right to run to turn-lease, the judgement on progress to turn-liveness, the order of a stop to
+ * interrupt; it decides only who is wired to whom:
+ *
+ *   lease lost ──────────────▶ interrupt (hard, unconditional, `lease-lost`)
+ *   watchdog + claim ────────▶ interrupt (hard, vetoed by progress, `stalled`)
+ *   stop asked in the store ─▶ interrupt (as asked)
+ *   caller, shutdown ────────▶ interrupt
+ *   interrupt ───────────────▶ body (signal), and after a grace the body is left behind
+ *   body's end ──────────────▶ one `turns.end` that settles and releases
+ */
+import { createCompressionFence } from "@turnkeeper/compression-fence";
+import type { CompressionFence } from "@turnkeeper/compression-fence";
+import { createTurnInterrupt } from "@turnkeeper/interrupt";
+import type { TurnInterrupt } from "@turnkeeper/interrupt";
+import { CodedError } from "@turnkeeper/kernel";
+import type { Host } from "@turnkeeper/kernel";
+import type { PeriodicScheduler } from "@turnkeeper/periodic-scheduler";
+import type { EntryDraft, Grant, HandOver, InterruptReason, StateStore, TurnOutcome, Usage } from "@turnkeeper/state-store";
+import type { ProcessPresence, TurnLease } from "@turnkeeper/turn-lease";
+import { watchTurn } from "@turnkeeper/turn-liveness";
+import type { ProgressClock } from "@turnkeeper/turn-liveness";
+
+/** What every turn needs from outside. */
+export interface TurnDeps {
+  readonly store: StateStore;
+  readonly host: Host;
+  readonly scheduler: PeriodicScheduler;
+  readonly presence: ProcessPresence;
+}
+
+/** What the body of a turn works with. */
+export interface TurnScope {
+  readonly sessionId: string;
+  readonly turnId: string;
+  readonly grant: Grant;
+  readonly clock: ProgressClock;
+  readonly interrupt: TurnInterrupt;
+  readonly fence: CompressionFence;
+  /**
+   * The last veto before a side effect: throws `INTERRUPTED` once the turn was stopped and `LEASE_LOST` when the lease
+   * no longer holds; renews first where the last renewal is old.
+   */
+  beforeSideEffect(): Promise<void>;
+}
+
+/** How the body wants the turn to end. */
+export interface TurnEnding {
+  readonly outcome: TurnOutcome;
+  readonly reason?: string;
+  readonly detail?: string;
+  readonly usage?: Usage;
+  readonly entries?: readonly EntryDraft[];
+}
+
+export interface TurnObserver {
+  onStalled(idleMs: number, lastProgress: string): void;
+  onResumed(): void;
+}
+
+export interface ConductedTurn {
+  readonly ending: TurnEnding;
+  /** Absent when the lease was lost or the store failed: then there is nothing of ours to hand over. */
+  readonly handOver?: HandOver;
+  /** The transcript's revision after the end, where the end was written. */
+  readonly revision?: number;
+}
+
+export interface ConductSettings {
+  readonly liveness: { readonly timeoutMs: number; readonly pollMs: number } | undefined;
+}
+
+/** How often a running turn looks for a stop request; a wake-up through the socket comes first. */
+const stopPollMs = 250;
+/** How long a body may take to end once it was stopped hard, before the turn ends without it. */
+const bodyGraceMs = 10_000;
+
+/** The interrupt as an ending, in words for people. */
+export function interruptedEnding(interrupt: TurnInterrupt): TurnEnding {
+  const current = interrupt.current;
+  const reason: InterruptReason = (current?.reason as InterruptReason | undefined) ?? "shutdown";
+  return { outcome: "interrupted", reason, ...(current?.message === undefined ? {} : { detail: current.message }) };
+}
+
+/** An error as an ending: a stop is an interruption, everything else a failure with its code. */
+export function endingOf(error: unknown, interrupt: TurnInterrupt): TurnEnding {
+  if (CodedError.is(error, "LEASE_LOST")) return { outcome: "interrupted", reason: "lease-lost", detail: error.message };
+  if (interrupt.current !== undefined && (CodedError.is(error, "INTERRUPTED") || interrupt.signal.aborted)) return interruptedEnding(interrupt);
+  if (CodedError.is(error)) return { outcome: "failed", reason: error.code, detail: error.message };
+  return { outcome: "failed", reason: "INTERNAL", detail: error instanceof Error ? error.message : String(error) };
+}
+
+/**
+ * Closes the turn to interrupts and takes its ending, in one synchronous step: a stop that was published counts, even
+ * against an answer that was just complete; one that comes later finds the turn finished.
+ */
+function settledEnding(interrupt: TurnInterrupt, wanted: TurnEnding): TurnEnding {
+  const wasStopped = interrupt.current !== undefined;
+  interrupt.finish();
+  return wasStopped && wanted.outcome === "answered" ? { ...wanted, ...interruptedEnding(interrupt) } : wanted;
+}
+
+/** Settles with the body, or `graceMs` after a hard stop without it; its late end is then nobody's business. */
+async function bodyOrDetach(host: Host, interrupt: TurnInterrupt, body: Promise<TurnEnding>): Promise<TurnEnding> {
+  const { hardSignal } = interrupt;
+  let disarm = (): void => {};
+  const detached = new Promise<TurnEnding>((resolve) => {
+    const arm = (): void => {
+      const cancel = host.timers.after(bodyGraceMs, () => resolve(interruptedEnding(interrupt)));
+      disarm = cancel;
+    };
+    if (hardSignal.aborted) return arm();
+    hardSignal.addEventListener("abort", arm, { once: true });
+    disarm = () => hardSignal.removeEventListener("abort", arm);
+  });
+  try {
+    return await Promise.race([body, detached]);
+  } catch (error) {
+    return endingOf(error, interrupt);
+  } finally {
+    disarm();
+  }
+}
+
+/** Runs `body` as the turn that `lease` was granted for, and ends it. Never rejects: every failure is an ending. */
+export async function conductTurn(
+  deps: TurnDeps,
+  turn: { readonly lease: TurnLease; readonly turnId: string; readonly clock: ProgressClock; onInterrupt?(interrupt: TurnInterrupt): void },
+  settings: ConductSettings,
+  observer: TurnObserver,
+  body: (scope: TurnScope) => Promise<TurnEnding>,
+): Promise<ConductedTurn> {
+  const { store, host, scheduler, presence } = deps;
+  const { lease, turnId, clock } = turn;
+  const { sessionId } = lease;
+  const fence = createCompressionFence({ host });
+  const interrupt = createTurnInterrupt({ host, commitBarrier: fence });
+  turn.onInterrupt?.(interrupt);
+
+  const onLost = (): void => {
+    const message = "The lease of this session was lost: the turn was stopped to protect the transcript.";
+    void interrupt.interrupt({ hard: true, reason: "lease-lost", by: "lease", message });
+  };
+  if (lease.lost.aborted) onLost();
+  lease.lost.addEventListener("abort", onLost, { once: true });
+
+  let isReadingStop = false;
+  const readStop = async (): Promise<void> => {
+    if (isReadingStop) return;
+    isReadingStop = true;
+    try {
+      const stop = await store.turns.stopRequest(sessionId, turnId);
+      if (stop) void interrupt.interrupt({ hard: stop.hard, reason: stop.reason, by: stop.by });
+    } finally {
+      isReadingStop = false;
+    }
+  };
+  const stopTask = scheduler.schedule(readStop, stopPollMs, { name: `stop requests of turn ${turnId}` });
+  // A failed read is repeated by the task, which reports it; the wake-up only makes it sooner.
+  const wake = presence.onWake(sessionId, () => void readStop().catch(() => {}));
+
+  const watch = settings.liveness
+    ? watchTurn({ clock, scheduler, host }, settings.liveness, {
+        name: sessionId,
+        confirmLease: async () => {
+          await lease.confirm();
+          return true;
+        },
+        commitAbort: async (claim, snapshot) => {
+          const message = `No progress for ${Math.round(snapshot.idleMs / 1000)} s (last: ${snapshot.lastProgress}). The turn was stopped; the session is free, send again.`;
+          return (await interrupt.interrupt({ hard: true, reason: "stalled", by: "watchdog", message, claim })) === "published";
+        },
+        onStall: (observation) => observer.onStalled(observation.idleMs, observation.lastProgress),
+        onResume: () => observer.onResumed(),
+        onAborted: () => {},
+      })
+    : undefined;
+
+  const scope: TurnScope = {
+    sessionId,
+    turnId,
+    grant: lease.grant,
+    clock,
+    interrupt,
+    fence,
+    beforeSideEffect: async () => {
+      interrupt.signal.throwIfAborted();
+      await lease.confirm();
+      // The renewal may have taken time enough for a stop to arrive.
+      interrupt.signal.throwIfAborted();
+    },
+  };
+
+  const wanted = settledEnding(interrupt, await bodyOrDetach(host, interrupt, body(scope)));
+
+  await watch?.stop();
+  await stopTask.cancel();
+  wake[Symbol.dispose]();
+  lease.lost.removeEventListener("abort", onLost);
+  fence.revoke();
+  return endTurn(deps, lease, turnId, wanted);
+}
+
+const leaseLostEnding: TurnEnding = {
+  outcome: "interrupted",
+  reason: "lease-lost",
+  detail: "The lease of this session was lost: the turn was stopped to protect the transcript, and whoever holds the session now settles it.",
+};
+
+async function endTurn(deps: TurnDeps, lease: TurnLease, turnId: string, wanted: TurnEnding): Promise<ConductedTurn> {
+  if (lease.lost.aborted) {
+    await lease.release();
+    return { ending: leaseLostEnding };
+  }
+  const endWith = (ending: TurnEnding) => async (): ReturnType<StateStore["turns"]["end"]> =>
+    deps.store.turns.end({ grant: lease.grant, turnId, ...ending, release: true });
+  const write = async (ending: TurnEnding): Promise<ConductedTurn> => {
+    const result = await lease.release(endWith(ending));
+    if (result.kind !== "ended") return { ending: leaseLostEnding };
+    return { ending, handOver: result, revision: result.revision };
+  };
+  try {
+    return await write(wanted);
+  } catch (error) {
+    const failure: TurnEnding = {
+      outcome: "failed",
+      reason: CodedError.is(error) ? error.code : "INTERNAL",
+      detail: error instanceof Error ? error.message : String(error),
+    };
+    // Entries that the store refuses must not keep the turn open: end it without them, and say why.
+    if (CodedError.is(error, "STORE_CONTRACT") || CodedError.is(error, "ENTRY_CONFLICT")) return write(failure).catch(() => ({ ending: failure }));
+    return { ending: failure };
+  }
+}
