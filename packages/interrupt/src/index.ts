@@ -1,1 +1,11 @@
-export {};
+export { createTurnInterrupt } from "./turn-interrupt.ts";
+export type { RedirectOutcome, TurnInterrupt, TurnInterruptDependencies } from "./turn-interrupt.ts";
+export type { InterruptOutcome, InterruptRecord, InterruptRequest } from "./interrupt-record.ts";
+export type { AbortClaim } from "./abort-claim.ts";
+export type { CommitBarrier } from "./commit-barrier.ts";
+export type { SteerBatch } from "./steer-queue.ts";
+export type { TurnPhase, TurnPhaseKind } from "./turn-phase.ts";
+export { turnInterruptDefaults } from "./options.ts";
+export type { TurnInterruptOptions } from "./options.ts";
+export type { InterruptErrorCode } from "./errors.ts";
+export type { FaultReporter } from "./fault.ts";
