@@ -1,0 +1,52 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { runProcess } from "@turnkeeper/doctest/process";
+import { publint } from "publint";
+import { formatMessage } from "publint/utils";
+import { filesBelow } from "./consumer.ts";
+import type { Consumer } from "./consumer.ts";
+import type { Tarball } from "./tarballs.ts";
+
+/** What publint finds wrong with a tarball, suggestions included. */
+export async function lintTarball({ file, project }: Tarball): Promise<readonly string[]> {
+  const content = readFileSync(file);
+  const tarball = content.buffer.slice(content.byteOffset, content.byteOffset + content.byteLength);
+  const { messages, pkg } = await publint({ pack: { tarball }, strict: true });
+  return messages.map(
+    (message) => `${project.folder}: ${formatMessage(message, pkg, { color: false }) ?? message.code}`,
+  );
+}
+
+/** What "are the types wrong" says when it is not content: how TypeScript resolves each door, for ESM users. */
+export async function checkTypes({ file }: Tarball, cwd: string): Promise<string> {
+  const cli = path.join(
+    path.dirname(fileURLToPath(import.meta.resolve("@arethetypeswrong/cli/package.json"))),
+    "dist",
+    "index.js",
+  );
+  const { code, stdout, stderr } = await runProcess(
+    process.execPath,
+    [cli, file, "--profile", "esm-only", "--no-emoji"],
+    { cwd, timeoutMs: 120_000 },
+  );
+  return code === 0 ? "" : `${stdout}${stderr}`;
+}
+
+/** What is wrong with the files of an installed package: leftovers of a build, tests, protocols only the workspace knows. */
+export function checkContents({ packageFolder }: Consumer): readonly string[] {
+  const findings: string[] = [];
+  const files = filesBelow(packageFolder).filter((file) => !file.startsWith("node_modules/"));
+  const present = new Set(files);
+  for (const wanted of ["LICENSE", "README.md", "package.json"])
+    if (!present.has(wanted)) findings.push(`lacks ${wanted}`);
+  for (const file of files) {
+    if (/^dist\/.*\.js$/.test(file) && !present.has(file.replace(/^dist\//, "src/").replace(/\.js$/, ".ts")))
+      findings.push(`${file} has no source: a leftover of an earlier build, remove dist and build again`);
+    if (/\.tsbuildinfo$|(^|\/)test\//.test(file)) findings.push(`${file} should not be published`);
+  }
+  const manifest = readFileSync(path.join(packageFolder, "package.json"), "utf8");
+  for (const protocol of ["workspace:", "catalog:"])
+    if (manifest.includes(`"${protocol}`)) findings.push(`package.json still says ${protocol}`);
+  return findings;
+}

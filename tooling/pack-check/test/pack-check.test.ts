@@ -1,0 +1,72 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { writeExample } from "../src/consumer.ts";
+import type { Consumer } from "../src/consumer.ts";
+import { checkContents } from "../src/shape.ts";
+import { packAll } from "../src/tarballs.ts";
+
+let folder = "";
+beforeEach(() => {
+  folder = mkdtempSync(path.join(tmpdir(), "turnkeeper-pack-check-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function installed(files: Readonly<Record<string, string>>): Consumer {
+  const packageFolder = path.join(folder, "node_modules", "p");
+  for (const [file, text] of Object.entries({ LICENSE: "", "README.md": "", "package.json": "{}", ...files })) {
+    mkdirSync(path.join(packageFolder, path.dirname(file)), { recursive: true });
+    writeFileSync(path.join(packageFolder, file), text);
+  }
+  return { folder, packageFolder };
+}
+
+describe("the contents of a package", () => {
+  it("are its build, its source, licence and README", () => {
+    expect(checkContents(installed({ "dist/a.js": "", "dist/a.d.ts": "", "src/a.ts": "" }))).toEqual([]);
+  });
+
+  it("hold no leftovers, no tests, and no protocol that only the workspace knows", () => {
+    const files = {
+      "dist/gone.js": "",
+      "dist/.tsbuildinfo": "",
+      "test/a.test.ts": "",
+      "package.json": '{ "dependencies": { "a": "workspace:^" } }',
+    };
+    const findings = checkContents(installed(files));
+    expect(findings).toEqual([
+      "dist/.tsbuildinfo should not be published",
+      "dist/gone.js has no source: a leftover of an earlier build, remove dist and build again",
+      "test/a.test.ts should not be published",
+      "package.json still says workspace:",
+    ]);
+  });
+});
+
+describe("the example of a package", () => {
+  it("becomes JavaScript that a stranger's Node can run", () => {
+    const fence = "```";
+    const consumer = installed({
+      "README.md": `# p\n\n## Example\n\n${fence}ts\nconst a: number = 1;\nconsole.log(a);\n${fence}\n`,
+    });
+    expect(writeExample(consumer)).toBe(path.join(folder, "example.js"));
+    expect(writeExample(installed({ "README.md": "# p\n" }))).toBeUndefined();
+  });
+});
+
+describe("packing", () => {
+  it("says what is not built, and how to build it", async () => {
+    const project = {
+      kind: "packages",
+      folder: "packages/p",
+      key: "p",
+      manifest: { name: "p" },
+      sources: [],
+      tests: [],
+    } as const;
+    await expect(packAll(folder, [project], folder)).rejects.toThrow(
+      'Not built: packages/p. Run "npm run build:all" first.',
+    );
+  });
+});

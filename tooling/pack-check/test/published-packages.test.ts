@@ -1,0 +1,87 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { installAlone, runInside, writeExample } from "../src/consumer.ts";
+import { checkContents, checkTypes, lintTarball } from "../src/shape.ts";
+import { packAll, publishedProjects } from "../src/tarballs.ts";
+import type { Tarball } from "../src/tarballs.ts";
+
+const root = fileURLToPath(new URL("../../../", import.meta.url));
+const projects = publishedProjects(root);
+const minuteMs = 60_000;
+
+let folder = "";
+let tarballs: readonly Tarball[] = [];
+
+beforeAll(async () => {
+  folder = mkdtempSync(path.join(tmpdir(), "turnkeeper-pack-check-"));
+  tarballs = await packAll(root, projects, folder);
+}, 3 * minuteMs);
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function tarballOf(name: string): Tarball {
+  const tarball = tarballs.find((one) => one.name === name);
+  if (!tarball) throw new Error(`${name} was not packed.`);
+  return tarball;
+}
+
+const names = projects.map(({ manifest }) => manifest.name ?? "");
+const libraries = projects
+  .filter(({ manifest }) => manifest.exports?.["."] !== undefined)
+  .map(({ manifest }) => manifest.name ?? "");
+const commands = projects
+  .filter(({ manifest }) => manifest["bin"] !== undefined)
+  .map(({ manifest }) => manifest.name ?? "");
+
+describe.concurrent("a packed project", () => {
+  it.each(names)("%s passes publint", { timeout: minuteMs }, async (name) => {
+    expect(await lintTarball(tarballOf(name))).toEqual([]);
+  });
+
+  // A command has no types to resolve.
+  it.each(libraries)("%s has types that resolve for ESM users", { timeout: 2 * minuteMs }, async (name) => {
+    expect(await checkTypes(tarballOf(name), folder)).toBe("");
+  });
+
+  it.each(libraries)(
+    "%s installs alone into an empty folder, loads, and runs its README's example",
+    { timeout: 5 * minuteMs },
+    async (name) => {
+      const consumer = await installAlone(root, tarballOf(name), tarballs, path.join(folder, "strangers", name));
+      expect(checkContents(consumer)).toEqual([]);
+      const manifest = JSON.parse(readFileSync(path.join(consumer.packageFolder, "package.json"), "utf8")) as {
+        exports: Record<string, unknown>;
+      };
+      const doors = Object.keys(manifest.exports).filter((door) => door !== "./package.json");
+      const imports = doors.map((door) => `import ${JSON.stringify(path.posix.join(name, door))};`).join("\n");
+      expect(await runInside(consumer, ["--input-type=module", "--eval", imports])).toEqual({
+        code: 0,
+        stdout: "",
+        stderr: "",
+      });
+      const example = writeExample(consumer);
+      if (example === undefined) throw new Error(`The README of ${name} has no example to run.`);
+      const { code, stdout, stderr } = await runInside(consumer, [example]);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      expect(stdout).not.toBe("");
+    },
+  );
+
+  it.each(commands)(
+    "%s installs alone into an empty folder, and its command answers",
+    { timeout: 5 * minuteMs },
+    async (name) => {
+      const consumer = await installAlone(root, tarballOf(name), tarballs, path.join(folder, "strangers", name));
+      expect(checkContents(consumer)).toEqual([]);
+      const { code, stdout, stderr } = await runInside(consumer, [
+        path.join(consumer.folder, "node_modules", ".bin", name),
+        "--help",
+      ]);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      expect(stdout).toContain(name);
+    },
+  );
+});

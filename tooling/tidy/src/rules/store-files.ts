@@ -1,0 +1,78 @@
+import ts from "typescript";
+import { lineOf, walk } from "../module-references.ts";
+import type { Finding, Rule } from "../rule.ts";
+import { shippedProjects } from "../workspace.ts";
+
+const fileModules: ReadonlySet<string> = new Set(["fs", "node:fs", "fs/promises", "node:fs/promises"]);
+
+/** Calls that open the file they name. Closing any descriptor of a file drops every POSIX lock the process holds on it. */
+const opening =
+  /^(open|openSync|openAsBlob|read|readSync|readFile|readFileSync|write|writeFile|writeFileSync|appendFile|appendFileSync|copyFile|copyFileSync|cp|cpSync|truncate|truncateSync|createReadStream|createWriteStream)$/;
+
+/** Whether an argument can only mean a file that is no part of a store: the kernel's tables, a file of this package. */
+function isNoStoreFile(argument: ts.Expression | undefined): boolean {
+  if (!argument) return false;
+  if (ts.isStringLiteralLike(argument)) return argument.text.startsWith("/proc/");
+  if (ts.isTemplateExpression(argument)) return argument.head.text.startsWith("/proc/");
+  let isOwn = false;
+  walk(argument, (node) => {
+    if (ts.isMetaProperty(node)) isOwn = true;
+  });
+  return isOwn;
+}
+
+/** `wx` makes a file that was not there; nobody can hold a lock on it. */
+function makesAnew(argument: ts.Expression | undefined): boolean {
+  return argument !== undefined && ts.isStringLiteralLike(argument) && /^[wa]x\+?$/.test(argument.text);
+}
+
+/** The one fault that no later check can undo: reading a store's file cancels SQLite's locks on it. */
+export const storeFilesAreSqlites: Rule = {
+  title: "state-store-sqlite never opens a store's file through fs",
+  check(repository) {
+    const findings: Finding[] = [];
+    const adapter = shippedProjects(repository).find(({ key }) => key === "state-store-sqlite");
+    for (const file of adapter?.sources ?? []) {
+      const source = repository.source(file);
+      const imported = new Map<string, string>();
+      const namespaces = new Set<string>();
+      for (const statement of source.statements) {
+        if (
+          !ts.isImportDeclaration(statement) ||
+          !ts.isStringLiteral(statement.moduleSpecifier) ||
+          !fileModules.has(statement.moduleSpecifier.text)
+        )
+          continue;
+        const { importClause } = statement;
+        if (importClause?.name) namespaces.add(importClause.name.text);
+        const bindings = importClause?.namedBindings;
+        if (bindings && ts.isNamedImports(bindings))
+          for (const { name, propertyName } of bindings.elements) imported.set(name.text, (propertyName ?? name).text);
+        else if (bindings) namespaces.add(bindings.name.text);
+      }
+      walk(source, (node) => {
+        if (!ts.isCallExpression(node)) return;
+        const { expression } = node;
+        const isMember =
+          ts.isPropertyAccessExpression(expression) &&
+          ts.isIdentifier(expression.expression) &&
+          namespaces.has(expression.expression.text);
+        const name = isMember
+          ? expression.name.text
+          : ts.isIdentifier(expression)
+            ? imported.get(expression.text)
+            : undefined;
+        if (name === undefined || !opening.test(name)) return;
+        const [first, second] = node.arguments;
+        if (isNoStoreFile(first) || (name.startsWith("open") && makesAnew(second))) return;
+        findings.push({
+          file,
+          line: lineOf(node),
+          problem: `${name}() may open a file of a store, and closing it again would cancel SQLite's locks on it`,
+          instead: 'look with stat, make a new file with open(path, "wx"), copy with db.backup() or VACUUM INTO',
+        });
+      });
+    }
+    return findings;
+  },
+};
