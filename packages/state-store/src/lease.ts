@@ -79,7 +79,8 @@ export type ReleaseResult = ({ readonly kind: "released" } & HandOver) | { reado
 export interface LeaseStore {
   /**
    * Asks once, never waits. Keeps LEASE-1 and LEASE-2; settles an unfinished predecessor in the same transaction.
-   * Repeated with a `holderId` that already holds (after an indeterminate failure) it answers that grant again.
+   * Repeated with a `holderId` that already holds (after an indeterminate failure) it answers that grant again, renewed
+   * to `ttlMs` from now.
    */
   acquire(request: AcquireRequest): Promise<AcquireResult>;
   /** Pushes expiry to `ttlMs` from now. `lost`, and nothing changed, when the grant was replaced (LEASE-4). */

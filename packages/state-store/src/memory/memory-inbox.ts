@@ -79,8 +79,8 @@ export class MemoryInbox implements InboxStore {
   }
 
   async takeSteers(grant: Grant, turnId: string): ReturnType<InboxStore["takeSteers"]> {
-    const session = this.#state.sessions.get(grant.sessionId);
-    if (!session || !this.#state.grantStands(grant)) return { kind: "stale-token" };
+    if (!this.#state.grantStands(grant)) return { kind: "stale-token" };
+    const { session } = this.#state.runningIn(grant.sessionId, turnId);
     const steers = this.#state
       .queueOf(session)
       .filter(({ input }) => input.delivery === "steer" && input.runner === undefined);

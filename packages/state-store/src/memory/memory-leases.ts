@@ -7,6 +7,12 @@ import type { LeaseRow, MemoryState } from "./memory-state.ts";
 
 type Admission = { readonly kind: "free"; readonly input?: PendingInput } | Exclude<AcquireResult, { kind: "granted" }>;
 
+type HeldRow = LeaseRow & Required<Pick<LeaseRow, "held">>;
+
+function isHeld(row: LeaseRow | undefined): row is HeldRow {
+  return row?.held !== undefined;
+}
+
 function standsAsJudged(row: LeaseRow, reclaim: AcquireRequest["reclaim"]): boolean {
   if (!reclaim || !row.held) return false;
   if (row.held.holder.holderId !== reclaim.holderId || row.fencingToken !== reclaim.fencingToken) return false;
@@ -47,9 +53,11 @@ export class MemoryLeases implements LeaseStore {
     const state = this.#state;
     const { sessionId, holder, ttlMs, begin } = request;
     const standing = state.leases.get(sessionId);
-    if (standing?.held?.holder.holderId === holder.holderId) return this.#repeat(standing, request);
+    if (isHeld(standing) && standing.held.holder.holderId === holder.holderId) return this.#repeat(standing, request);
     const admission = this.#admit(request);
     if (admission.kind !== "free") return admission;
+    if (begin && state.sessions.get(sessionId)?.turns.has(begin.turnId))
+      throw storeError("STORE_CONTRACT", `Turn ${begin.turnId} of session ${sessionId} has begun before.`, begin);
 
     const predecessor = state.settleCrashed(sessionId);
     const fencingToken = (standing?.fencingToken ?? 0) + 1;
@@ -75,17 +83,19 @@ export class MemoryLeases implements LeaseStore {
     return { ...granted, input: state.take(session, admission.input.inputId, begin.turnId) };
   }
 
-  #repeat(standing: LeaseRow, request: AcquireRequest): AcquireResult {
-    const session = this.#state.sessions.get(request.sessionId);
-    const granted = { kind: "granted", fencingToken: standing.fencingToken, revision: session?.revision ?? 0 } as const;
-    if (!request.begin) return granted;
-    const [input] = session ? this.#state.takenBy(session, request.begin.turnId) : [];
-    if (!input)
+  /** Answers a grant again. Its ttl counts from now, as the repeater counts: else it would believe too long (LEASE-3). */
+  #repeat({ fencingToken, held }: HeldRow, request: AcquireRequest): AcquireResult {
+    const { sessionId, holder, ttlMs, begin } = request;
+    const session = this.#state.sessions.get(sessionId);
+    const [input] = session && begin ? this.#state.takenBy(session, begin.turnId) : [];
+    if (begin && !input)
       throw storeError(
         "STORE_CONTRACT",
-        `Holder ${request.holder.holderId} already holds session ${request.sessionId} without turn ${request.begin.turnId}.`,
+        `Holder ${holder.holderId} already holds session ${sessionId} without turn ${begin.turnId}.`,
       );
-    return { ...granted, input };
+    const renewed = this.#held(held.holder, ttlMs, held.renewCount + 1, held.acquiredAtMs);
+    this.#state.leases.set(sessionId, { fencingToken, held: renewed });
+    return { kind: "granted", fencingToken, revision: session?.revision ?? 0, ...(input ? { input } : {}) };
   }
 
   #held(
@@ -101,7 +111,7 @@ export class MemoryLeases implements LeaseStore {
 
   async renew(grant: Grant, ttlMs: number): Promise<RenewResult> {
     const row = this.#state.leases.get(grant.sessionId);
-    if (!row?.held || !this.#state.grantStands(grant)) {
+    if (!isHeld(row) || !this.#state.grantStands(grant)) {
       const lease = this.#state.leaseView(grant.sessionId);
       return lease ? { kind: "lost", lease } : { kind: "lost" };
     }

@@ -164,12 +164,15 @@ export class MemoryState {
     return { pendingCount: queue.length, head: head.input };
   }
 
-  /** The drafts that are not stored yet; rejects with `ENTRY_CONFLICT` on a known key with other content. */
+  /** The drafts that are not stored yet, each key once; rejects with `ENTRY_CONFLICT` on a key with other content. */
   unknownDrafts(session: SessionRow, drafts: readonly EntryDraft[]): EntryDraft[] {
+    const inThisStep = new Map<string, string>();
     return drafts.filter((draft) => {
-      const digest = session.digestByKey.get(draft.key);
-      if (digest === undefined) return true;
-      if (digest === digestOf(draft.body)) return false;
+      const digest = digestOf(draft.body);
+      const known = session.digestByKey.get(draft.key) ?? inThisStep.get(draft.key);
+      inThisStep.set(draft.key, digest);
+      if (known === undefined) return true;
+      if (known === digest) return false;
       throw storeError(
         "ENTRY_CONFLICT",
         `Entry ${draft.key} of session ${session.sessionId} is stored with other content.`,
@@ -180,7 +183,7 @@ export class MemoryState {
 
   /** Refuses calls and results that would break the pairing, before anything is written (PAIR-1). */
   checkPairing(session: SessionRow, turnId: string, drafts: readonly EntryDraft[]): void {
-    const open = new Set([...session.openCalls.keys()]);
+    const open = new Set(session.openCalls.keys());
     const opened = new Set(
       session.entries
         .filter((entry) => entry.turnId === turnId)
@@ -298,6 +301,17 @@ export class MemoryState {
       inputIds: inputs.map((input) => input.inputId),
       openCallIds: open.map((call) => call.callId),
     };
+  }
+
+  /** The running turn that a write joins. Ask after the token: to a late holder a turn that is gone is a race, not a bug. */
+  runningIn(sessionId: string, turnId: string): { readonly session: SessionRow; readonly turn: RunningTurn } {
+    const session = this.sessions.get(sessionId);
+    const turn = session?.turns.get(turnId);
+    if (session && turn?.state === "running") return { session, turn };
+    const what = turn ? "has ended" : "was never begun";
+    throw storeError("STORE_CONTRACT", `Turn ${turnId} of session ${sessionId} ${what}: nothing can join it.`, {
+      turnId,
+    });
   }
 
   runningTurn(session: SessionRow | undefined): RunningTurn | undefined {

@@ -13,11 +13,15 @@ import type {
 import { storeError } from "./memory-state.ts";
 import type { MemoryState, SessionRow } from "./memory-state.ts";
 
+/** A summary stands where its basis ended, though it was appended later: by place it is shown, and replaced. */
+function placeOf(session: SessionRow, entry: Entry): number {
+  return session.summaryPlace.get(entry.key) ?? entry.seq;
+}
+
 function inContextOrder(session: SessionRow): Entry[] {
-  const placeOf = (entry: Entry): number => session.summaryPlace.get(entry.key) ?? entry.seq;
   return session.entries
     .filter((entry) => !entry.archived && !entry.late)
-    .toSorted((left, right) => placeOf(left) - placeOf(right));
+    .toSorted((left, right) => placeOf(session, left) - placeOf(session, right));
 }
 
 export class MemoryTranscript implements TranscriptStore {
@@ -40,16 +44,12 @@ export class MemoryTranscript implements TranscriptStore {
 
   async append(request: AppendRequest): Promise<AppendResult> {
     const { grant, turnId, entries, settledInputs = [] } = request;
-    const session = this.#state.sessions.get(grant.sessionId);
-    const turn = session?.turns.get(turnId);
-    if (!session || !turn)
-      throw storeError("STORE_CONTRACT", `Turn ${turnId} of session ${grant.sessionId} was never begun.`, { turnId });
+    const known = this.#state.sessions.get(grant.sessionId);
     // Keys before the token: a step that is already there was committed, whoever holds the session now.
-    const drafts = this.#state.unknownDrafts(session, entries);
-    if (entries.length > 0 && drafts.length === 0) return { kind: "committed", revision: session.revision };
+    const drafts = known ? this.#state.unknownDrafts(known, entries) : entries;
+    if (known && entries.length > 0 && drafts.length === 0) return { kind: "committed", revision: known.revision };
     if (!this.#state.grantStands(grant)) return { kind: "stale-token" };
-    if (turn.state === "ended")
-      throw storeError("STORE_CONTRACT", `Turn ${turnId} has ended: nothing can be appended to it.`, { turnId });
+    const { session } = this.#state.runningIn(grant.sessionId, turnId);
     this.#state.checkPairing(session, turnId, drafts);
     for (const { inputId, end } of settledInputs) {
       const input = session.inputs.get(inputId)?.record;
@@ -69,18 +69,19 @@ export class MemoryTranscript implements TranscriptStore {
 
   async applyCompaction(request: CompactionRequest): Promise<CompactionResult> {
     const { grant, turnId, basis, summary } = request;
-    const session = this.#state.sessions.get(grant.sessionId);
-    if (!session) return { kind: "stale-token" };
-    if (this.#state.unknownDrafts(session, [summary]).length === 0)
-      return { kind: "applied", revision: session.revision };
+    const known = this.#state.sessions.get(grant.sessionId);
+    if (known && this.#state.unknownDrafts(known, [summary]).length === 0)
+      return { kind: "applied", revision: known.revision };
     if (!this.#state.grantStands(grant)) return { kind: "stale-token" };
+    const { session } = this.#state.runningIn(grant.sessionId, turnId);
     if (session.compactionCount !== basis.compactionCount) return { kind: "stale-basis" };
+    for (const [index, entry] of session.entries.entries()) {
+      const isBasis = !entry.archived && placeOf(session, entry) <= basis.throughSeq;
+      if (isBasis) session.entries[index] = { ...entry, archived: true };
+    }
     this.#state.addEntries(session, turnId, [summary]);
     session.summaryPlace.set(summary.key, basis.throughSeq);
     session.compactionCount++;
-    for (const [index, entry] of session.entries.entries()) {
-      if (entry.seq <= basis.throughSeq && !entry.archived) session.entries[index] = { ...entry, archived: true };
-    }
     return { kind: "applied", revision: session.revision };
   }
 

@@ -64,8 +64,11 @@ export class MemoryTurns implements TurnStore {
     const { grant, turnId, entries = [] } = request;
     const session = state.sessions.get(grant.sessionId);
     const turn = session?.turns.get(turnId);
-    if (!session || !turn)
+    if (!session || !turn) {
+      // To a late holder a turn that is gone is a race (its session was deleted); to the holder of now it is a bug.
+      if (!state.grantStands(grant)) return { kind: "stale-token" };
       throw storeError("STORE_CONTRACT", `Turn ${turnId} of session ${grant.sessionId} was never begun.`, { turnId });
+    }
     if (turn.fencingToken !== grant.fencingToken || turn.holder.holderId !== grant.holderId)
       return { kind: "stale-token" };
     const drafts = state.unknownDrafts(session, entries);
@@ -74,7 +77,7 @@ export class MemoryTurns implements TurnStore {
       state.checkPairing(session, turnId, drafts);
       state.addEntries(session, turnId, drafts);
       state.closeTurn(session, turn, request);
-    } else if (drafts.length > 0 || turn.outcome !== request.outcome) {
+    } else if (drafts.length > 0 || turn.outcome !== request.outcome || turn.reason !== request.reason) {
       // Settled by somebody else, or repeated with another ending: what stands, stands.
       return { kind: "stale-token" };
     }

@@ -1,0 +1,215 @@
+/** Sessions as a whole: listing, reading everything, forgetting, and the end of a store. */
+import assert from "node:assert/strict";
+import type { ConformanceCase } from "../conformance-case.ts";
+import {
+  ask,
+  assertVerified,
+  changesNothing,
+  finishes,
+  holderOf,
+  offered,
+  offerOf,
+  recordsOf,
+  rejectsWith,
+  says,
+  session,
+  startTurn,
+  take,
+} from "../scene.ts";
+
+export const sessionCases: readonly ConformanceCase[] = [
+  {
+    id: "SESSION-LIST",
+    title: "sessions are listed most recently changed first, an offer and an append being changes",
+    async run({ open, host }) {
+      const store = await open();
+      assert.deepEqual(await store.sessions.list(), { sessions: [] });
+      const listed = async () => (await store.sessions.list()).sessions.map((record) => record.sessionId);
+      for (const sessionId of ["one", "two", "three"]) {
+        await offered(store, "a", "input-1", { sessionId });
+        await host.advance(10);
+      }
+      assert.deepEqual(await listed(), ["three", "two", "one"]);
+      await offered(store, "a", "input-2", { sessionId: "two" });
+      await host.advance(10);
+      assert.deepEqual(await listed(), ["two", "three", "one"]);
+      const { grant, granted } = await take(store, "a", {
+        sessionId: "one",
+        begin: { turnId: "turn-1", runnerId: "runner-a" },
+      });
+      await store.transcript.append({ grant, turnId: granted.input?.turnId ?? "", entries: [says("said", "hi")] });
+      assert.deepEqual(await listed(), ["one", "two", "three"]);
+      const [first] = (await store.sessions.list()).sessions;
+      assert.deepEqual(first, await store.sessions.read("one"));
+      assert.ok(first && first.updatedAtMs > first.createdAtMs);
+      assert.equal(first.entryCount, 2);
+    },
+  },
+  {
+    id: "SESSION-LIST-b",
+    title: "pages hold every session once, whatever the page size; the last page has no cursor",
+    async run({ open, host }) {
+      const store = await open();
+      const names = Array.from({ length: 7 }, (_, index) => `session.${index}-x_${index}`);
+      for (const [index, sessionId] of names.entries()) {
+        await offered(store, "a", "input-1", { sessionId });
+        // Some share their moment.
+        if (index % 3 === 0) await host.advance(10);
+      }
+      const whole = (await store.sessions.list()).sessions.map((record) => record.sessionId);
+      assert.deepEqual(whole.toSorted(), names);
+      for (const limit of [1, 2, 3, 6, 7, 8]) {
+        const seen: string[] = [];
+        let cursor: string | undefined;
+        do {
+          const page = await store.sessions.list(cursor === undefined ? { limit } : { limit, cursor });
+          assert.ok(page.sessions.length > 0 && page.sessions.length <= limit);
+          seen.push(...page.sessions.map((record) => record.sessionId));
+          cursor = page.nextCursor;
+        } while (cursor !== undefined);
+        assert.deepEqual(seen, whole, `page size ${limit}`);
+      }
+    },
+  },
+  {
+    id: "SESSION-RECORDS",
+    title:
+      "records hold everything of a session: lease, greatest token, inputs, turns, and every entry in order of appending",
+    async run({ open, reopen }) {
+      const first = await open();
+      assert.equal(await first.sessions.records(session), undefined);
+      assert.equal(await first.sessions.read(session), undefined);
+      const a = await startTurn(first, "a");
+      await finishes(first, "a", a.grant);
+      await offered(first, "c", "input-c");
+      await first.inbox.withdraw(session, "input-c", "expired");
+      const b = await startTurn(first, "b");
+      await first.transcript.append({ grant: b.grant, turnId: b.turnId, entries: [says("said", "hi")] });
+      const store = await reopen();
+      const records = await recordsOf(store);
+      assert.deepEqual(records.session, await store.sessions.read(session));
+      assert.equal(records.fencingToken, b.grant.fencingToken);
+      assert.deepEqual(records.lease, await store.leases.read(session));
+      assert.equal(records.lease?.holder.holderId, holderOf("b").holderId);
+      assert.deepEqual(
+        records.inputs.map((input) => [input.inputId, input.state]),
+        [
+          ["input-a", "settled"],
+          ["input-c", "settled"],
+          ["input-b", "taken"],
+        ],
+      );
+      assert.deepEqual(
+        records.turns.map((turn) => [turn.turnId, turn.state]),
+        [
+          ["turn-a", "ended"],
+          ["turn-b", "running"],
+        ],
+      );
+      assert.deepEqual(records.entries, (await store.transcript.load(session, { all: true })).entries);
+      await finishes(store, "b", b.grant);
+      assert.equal((await recordsOf(store)).lease, undefined);
+      await assertVerified(store);
+    },
+  },
+  {
+    id: "SESSION-DELETE",
+    title: "a deleted session is gone from every read, and may be made again",
+    async run({ open, reopen }) {
+      const first = await open();
+      const { grant, turnId } = await startTurn(first, "a");
+      await first.transcript.append({ grant, turnId, entries: [says("said", "something")] });
+      await finishes(first, "a", grant);
+      await offered(first, "b", "input-b");
+      await offered(first, "a", "input-1", { sessionId: "session-2" });
+      assert.deepEqual(await first.sessions.delete(session), { kind: "deleted" });
+      const store = await reopen();
+      assert.equal(await store.sessions.read(session), undefined);
+      assert.equal(await store.sessions.records(session), undefined);
+      assert.deepEqual(await store.transcript.load(session, { all: true }), {
+        entries: [],
+        revision: 0,
+        compactionCount: 0,
+      });
+      assert.deepEqual(await store.transcript.search("something"), []);
+      assert.deepEqual(await store.inbox.pending(session), []);
+      assert.equal(await store.inbox.read(session, "input-a"), undefined);
+      assert.equal(await store.turns.read(session, turnId), undefined);
+      const listed = (await store.sessions.list()).sessions.map((record) => record.sessionId);
+      assert.deepEqual(listed, ["session-2"]);
+      assert.deepEqual(await store.sessions.delete(session), { kind: "unknown" });
+      await startTurn(store, "a");
+      await assertVerified(store);
+    },
+  },
+  {
+    id: "SESSION-DELETE-b",
+    title: "a deleted session leaves its token behind: the next grant's is greater (LEASE-2)",
+    async run({ open, reopen, host }) {
+      for (const isLapsed of [false, true]) {
+        const first = await open();
+        const { grant } = await startTurn(first, "a", { ttlMs: 5_000 });
+        if (isLapsed) await host.advance(5_000);
+        else await finishes(first, "a", grant);
+        assert.deepEqual(await first.sessions.delete(session), { kind: "deleted" });
+        const store = await reopen();
+        assert.equal((await changesNothing(store, () => store.leases.release(grant))).kind, "stale");
+        assert.equal((await changesNothing(store, () => store.leases.renew(grant, 5_000))).kind, "lost");
+        const next = await startTurn(store, "a");
+        assert.ok(next.grant.fencingToken > grant.fencingToken);
+        assert.equal(next.granted.predecessor, undefined);
+        assert.equal((await recordsOf(store)).fencingToken, next.grant.fencingToken);
+      }
+    },
+  },
+  {
+    id: "SESSION-DELETE-c",
+    title: "a session that is held is left alone, and its holder told",
+    async run({ open }) {
+      const store = await open();
+      const { grant } = await startTurn(store, "a");
+      const answer = await changesNothing(store, () => store.sessions.delete(session));
+      assert.equal(answer.kind === "held" && answer.lease.holder.holderId, grant.holderId);
+    },
+  },
+  {
+    id: "SESSION-CLOSED",
+    title: "a closed store rejects every call with STORE_CLOSED and does not reopen; to close it again is safe",
+    async run({ open, reopen }) {
+      const store = await open();
+      const { grant, turnId } = await startTurn(store, "a");
+      await store.close();
+      await store.close();
+      const calls: (() => Promise<unknown>)[] = [
+        () => store.sessions.read(session),
+        () => store.sessions.list(),
+        () => store.sessions.records(session),
+        () => store.sessions.delete(session),
+        () => store.leases.read(session),
+        () => store.leases.renew(grant, 1_000),
+        () => store.leases.release(grant),
+        () => ask(store, "b"),
+        () => store.transcript.load(session),
+        () => store.transcript.search("text"),
+        () => store.transcript.append({ grant, turnId, entries: [says("said", "late")] }),
+        () => store.inbox.offer(offerOf("a", "input-2")),
+        () => store.inbox.read(session, "input-a"),
+        () => store.inbox.pending(session),
+        () => store.inbox.takeSteers(grant, turnId),
+        () => store.inbox.withdraw(session, "input-a", "cancelled"),
+        () => store.inbox.abandon(session, "runner-a"),
+        () => store.turns.begin(grant, turnId, []),
+        () => store.turns.end({ grant, turnId, outcome: "answered", release: true }),
+        () => store.turns.settleForeign(grant),
+        () => store.turns.read(session, turnId),
+        () => store.turns.running(),
+        () => store.turns.requestStop(session, { hard: false, reason: "user-stop", by: "cli" }),
+        () => store.turns.stopRequest(session, turnId),
+      ];
+      for (const call of calls) await rejectsWith("STORE_CLOSED", call);
+      const again = await reopen();
+      assert.equal((await again.turns.read(session, turnId))?.state, "running");
+      assert.equal(await again.inbox.read(session, "input-2"), undefined);
+    },
+  },
+];

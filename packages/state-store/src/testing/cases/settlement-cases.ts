@@ -1,0 +1,255 @@
+/** What becomes of a turn whose holder did not end it, and of the calls that any end leaves open. */
+import assert from "node:assert/strict";
+import { unknownOutcome } from "../../entry.ts";
+import type { StateStore } from "../../state-store.ts";
+import type { ConformanceCase } from "../conformance-case.ts";
+import {
+  ask,
+  assertVerified,
+  beginOf,
+  calls,
+  changesNothing,
+  inputOf,
+  offered,
+  recordsOf,
+  refuses,
+  results,
+  runningOf,
+  says,
+  session,
+  startTurn,
+  take,
+  ttlMs,
+} from "../scene.ts";
+
+/** The results that the transcript has for a call, by their status. */
+async function statusesOf(store: StateStore, callId: string): Promise<readonly string[]> {
+  const { entries } = await store.transcript.load(session, { all: true });
+  return entries.flatMap(({ body }) => (body.role === "tool" && body.callId === callId ? [body.status] : []));
+}
+
+/** `a` dies in the middle of a turn: one call answered, two open, an input taken and a steer taken. */
+async function diesMidTurn(store: StateStore): Promise<Awaited<ReturnType<typeof startTurn>>> {
+  const turn = await startTurn(store, "a", { ttlMs: 5_000 });
+  const { grant, turnId } = turn;
+  await offered(store, "b", "steer-1", { onBusy: "steer" });
+  await store.inbox.takeSteers(grant, turnId);
+  const step = [calls("calls", "call-1", "call-2", "call-3"), results("result-2", "call-2")];
+  await store.transcript.append({ grant, turnId, entries: step });
+  return turn;
+}
+
+async function isSettled(store: StateStore, turnId: string): Promise<void> {
+  const turn = await store.turns.read(session, turnId);
+  assert.equal(turn?.state, "ended");
+  assert.deepEqual([turn.outcome, turn.reason], ["interrupted", "crashed"]);
+  for (const inputId of ["input-a", "steer-1"]) {
+    const input = await inputOf(store, inputId);
+    assert.deepEqual(input.state === "settled" && [input.end, input.turnId], ["interrupted", turnId]);
+  }
+  assert.deepEqual(await statusesOf(store, "call-1"), ["unknown"]);
+  assert.deepEqual(await statusesOf(store, "call-2"), ["ok"]);
+  assert.deepEqual(await statusesOf(store, "call-3"), ["unknown"]);
+  await assertVerified(store);
+}
+
+export const settlementCases: readonly ConformanceCase[] = [
+  {
+    id: "PAIR-1",
+    title: "a turn that ends with open calls closes each of them once, with `outcome unknown`",
+    async run({ open, reopen }) {
+      for (const outcome of ["answered", "interrupted", "failed"] as const) {
+        const store = await open();
+        const { grant, turnId } = await startTurn(store, "a");
+        await store.transcript.append({ grant, turnId, entries: [calls("calls", "call-1", "call-2", "call-3")] });
+        const entries = [results("result-2", "call-2"), calls("more", "call-4")];
+        await store.turns.end({ grant, turnId, outcome, entries, release: true });
+        const again = await reopen();
+        assert.deepEqual(await statusesOf(again, "call-1"), ["unknown"]);
+        assert.deepEqual(await statusesOf(again, "call-2"), ["ok"]);
+        assert.deepEqual(await statusesOf(again, "call-3"), ["unknown"]);
+        assert.deepEqual(await statusesOf(again, "call-4"), ["unknown"]);
+        const closed = (await recordsOf(again)).entries.find(
+          ({ body }) => body.role === "tool" && body.callId === "call-1",
+        );
+        assert.deepEqual(closed?.body, unknownOutcome({ callId: "call-1", name: "shell" }));
+        assert.equal(closed?.turnId, turnId);
+        await assertVerified(again);
+      }
+    },
+  },
+  {
+    id: "PAIR-1b",
+    title:
+      "a grant over a dead predecessor settles its turn in the same step: calls unknown, inputs interrupted, turn crashed",
+    async run({ open, reopen, host }) {
+      const dead = await diesMidTurn(await open());
+      await host.advance(5_000);
+      const store = await reopen();
+      assert.equal((await store.turns.read(session, dead.turnId))?.state, "running");
+      await offered(store, "b", "input-b");
+      const { granted } = await take(store, "b", { begin: beginOf("b") });
+      const { predecessor } = granted;
+      assert.deepEqual(predecessor?.turn, await store.turns.read(session, dead.turnId));
+      assert.deepEqual(predecessor?.inputIds.toSorted(), ["input-a", "steer-1"]);
+      assert.deepEqual(predecessor?.openCallIds, ["call-1", "call-3"]);
+      assert.equal(granted.input?.inputId, "input-b");
+      const again = await reopen();
+      await isSettled(again, dead.turnId);
+      assert.equal((await runningOf(again))?.turnId, "turn-b");
+      // A message that reached a turn is never silently run again.
+      assert.deepEqual(await again.inbox.pending(session), []);
+    },
+  },
+  {
+    id: "PAIR-1c",
+    title: "what the predecessor left open is settled before the new turn's first entry, and the revision tells it",
+    async run({ open }) {
+      const store = await open();
+      const dead = await diesMidTurn(store);
+      const { revision } = await store.transcript.load(session);
+      await offered(store, "b", "input-b");
+      const { granted } = await take(store, "b", { begin: beginOf("b"), reclaim: dead.grant });
+      assert.ok(granted.revision > revision);
+      const { entries } = await store.transcript.load(session);
+      assert.deepEqual(
+        entries.map((entry) => entry.turnId),
+        [...Array.from({ length: entries.length - 1 }, () => dead.turnId), "turn-b"],
+      );
+    },
+  },
+  {
+    id: "PAIR-1d",
+    title: "a call is stored once in its turn, and each result answers an open call: anything else is refused whole",
+    async run({ open }) {
+      const store = await open();
+      const { grant, turnId } = await startTurn(store, "a");
+      const append = (...entries: ReturnType<typeof says>[]) => store.transcript.append({ grant, turnId, entries });
+      await append(calls("call", "call-1"), results("result", "call-1"));
+      await refuses(store, "STORE_CONTRACT", () => append(says("said", "x"), results("second", "call-1")));
+      await refuses(store, "STORE_CONTRACT", () => append(says("said", "x"), results("stray", "call-9")));
+      await refuses(store, "STORE_CONTRACT", () => append(says("said", "x"), calls("again", "call-1")));
+      await refuses(store, "STORE_CONTRACT", () => append(results("early", "call-2"), calls("late", "call-2")));
+      await refuses(store, "STORE_CONTRACT", () =>
+        store.turns.end({ grant, turnId, outcome: "answered", entries: [results("second", "call-1")], release: true }),
+      );
+      await append(calls("next", "call-2"));
+    },
+  },
+  {
+    id: "PAIR-1e",
+    title: "a call id may come again in the next turn: providers repeat theirs",
+    async run({ open }) {
+      const store = await open();
+      for (const name of ["a", "a#2"]) {
+        await offered(store, "a", `input-${name}`);
+        const { grant } = await take(store, name, { begin: beginOf(name) });
+        const { turnId } = beginOf(name);
+        await store.transcript.append({ grant, turnId, entries: [calls(`call-${name}`, "call-1")] });
+        await store.turns.end({ grant, turnId, outcome: "answered", release: true });
+      }
+      assert.deepEqual(await statusesOf(store, "call-1"), ["unknown", "unknown"]);
+      await assertVerified(store);
+    },
+  },
+  {
+    id: "TURN-SETTLE",
+    title: "a settlement ends the turn of the grant it names, live or lapsed, raises the token and frees the lease",
+    async run({ open, reopen, host }) {
+      for (const isLapsed of [false, true]) {
+        const dead = await diesMidTurn(await open());
+        if (isLapsed) await host.advance(5_000);
+        const store = await reopen();
+        await offered(store, "b", "input-b");
+        const before = await recordsOf(store);
+        const settled = await store.turns.settleForeign(dead.grant);
+        assert.equal(settled.kind, "settled");
+        assert.deepEqual(settled.turn?.openCallIds, ["call-1", "call-3"]);
+        assert.deepEqual(settled.turn?.inputIds.toSorted(), ["input-a", "steer-1"]);
+        assert.deepEqual([settled.pendingCount, settled.head?.inputId], [1, "input-b"]);
+        const again = await reopen();
+        await isSettled(again, dead.turnId);
+        assert.equal(await again.leases.read(session), undefined);
+        assert.equal(await runningOf(again), undefined);
+        const raised = (await recordsOf(again)).fencingToken;
+        assert.ok(raised > before.fencingToken, "the token was not raised");
+        const next = await ask(again, "b");
+        assert.ok(next.kind === "granted" && next.fencingToken >= raised && next.predecessor === undefined);
+      }
+    },
+  },
+  {
+    id: "TURN-SETTLE-b",
+    title: "a settlement is conditional on the grant it judged: another, a released or a settled one changes nothing",
+    async run({ open }) {
+      const store = await open();
+      const a = await startTurn(store, "a");
+      const wrong = [
+        { ...a.grant, fencingToken: a.grant.fencingToken + 1 },
+        { ...a.grant, holderId: "holder-b" },
+        { ...a.grant, sessionId: "session-2" },
+      ];
+      for (const grant of wrong) {
+        const answer = await changesNothing(store, () => store.turns.settleForeign(grant));
+        assert.deepEqual(answer, { kind: "changed" });
+      }
+      const b = await startTurn(store, "b", { reclaim: a.grant });
+      assert.deepEqual(await changesNothing(store, () => store.turns.settleForeign(a.grant)), { kind: "changed" });
+      assert.equal((await store.turns.settleForeign(b.grant)).kind, "settled");
+      assert.deepEqual(await changesNothing(store, () => store.turns.settleForeign(b.grant)), { kind: "changed" });
+      const c = await take(store, "c");
+      await store.leases.release(c.grant);
+      assert.deepEqual(await changesNothing(store, () => store.turns.settleForeign(c.grant)), { kind: "changed" });
+    },
+  },
+  {
+    id: "TURN-SETTLE-c",
+    title: "of a settlement and a holder's last write that race one comes first, and the other is told",
+    async run({ open }) {
+      const store = await open();
+      const { grant, turnId } = await startTurn(store, "a");
+      const [settled, end] = await Promise.all([
+        store.turns.settleForeign(grant),
+        store.turns.end({ grant, turnId, outcome: "answered", release: true }),
+      ]);
+      const turn = await store.turns.read(session, turnId);
+      const winner = settled.kind === "settled" ? "interrupted" : "answered";
+      assert.equal(turn?.state === "ended" && turn.outcome, winner);
+      assert.equal(end.kind, winner === "answered" ? "ended" : "stale-token");
+      await assertVerified(store);
+    },
+  },
+  {
+    id: "TURN-SETTLE-d",
+    title: "a settled holder that comes back writes nothing, renews nothing, frees nothing and takes no steer",
+    async run({ open, reopen }) {
+      const { grant, turnId } = await diesMidTurn(await open());
+      await (await reopen()).turns.settleForeign(grant);
+      const store = await reopen();
+      await offered(store, "b", "steer-2");
+      const late: (() => Promise<{ readonly kind: string }>)[] = [
+        () => store.transcript.append({ grant, turnId, entries: [results("late", "call-1")] }),
+        () => store.turns.end({ grant, turnId, outcome: "interrupted", reason: "lease-lost", release: true }),
+        () => store.turns.begin(grant, turnId, ["steer-2"]),
+        () => store.inbox.takeSteers(grant, turnId),
+      ];
+      for (const write of late) assert.deepEqual(await changesNothing(store, write), { kind: "stale-token" });
+      assert.equal((await changesNothing(store, () => store.leases.renew(grant, ttlMs))).kind, "lost");
+      assert.equal((await changesNothing(store, () => store.leases.release(grant))).kind, "stale");
+    },
+  },
+  {
+    id: "TURN-SETTLE-e",
+    title: "a settlement of a grant without a turn frees the lease and raises the token",
+    async run({ open }) {
+      const store = await open();
+      const { grant } = await take(store, "a");
+      const settled = await store.turns.settleForeign(grant);
+      assert.deepEqual(settled, { kind: "settled", pendingCount: 0 });
+      assert.equal(await store.leases.read(session), undefined);
+      const next = await take(store, "b");
+      assert.ok(next.granted.fencingToken > grant.fencingToken);
+      assert.equal(next.granted.predecessor, undefined);
+    },
+  },
+];
