@@ -1,6 +1,6 @@
 import { virtualHost } from "@turnkeeper/kernel/testing";
 import { describe, expect, it } from "vitest";
-import { createCompressionFence, replaceWithSummary } from "../src/index.ts";
+import { createCompressionFence, replaceWithSummary } from "@turnkeeper/compression-fence";
 
 describe("admission of a commit", () => {
   it("a second commit is refused while one runs and admitted after it", () => {

@@ -1,7 +1,7 @@
 import { virtualHost } from "@turnkeeper/kernel/testing";
 import { describe, expect, it } from "vitest";
-import { createCompressionFence, replaceWithSummary } from "../src/index.ts";
-import type { CompressionFence } from "../src/index.ts";
+import { createCompressionFence, replaceWithSummary } from "@turnkeeper/compression-fence";
+import type { CompressionFence } from "@turnkeeper/compression-fence";
 import { createTranscript, deferred } from "./transcript.ts";
 import type { Basis, Transcript } from "./transcript.ts";
 

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { virtualHost } from "@turnkeeper/kernel/testing";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createCompressionFence } from "../src/index.ts";
-import type { Commit } from "../src/index.ts";
+import { createCompressionFence } from "@turnkeeper/compression-fence";
+import type { Commit } from "@turnkeeper/compression-fence";
 
 const step = fc.oneof(
   { weight: 5, arbitrary: fc.constant("begin" as const) },

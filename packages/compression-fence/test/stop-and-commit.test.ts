@@ -1,7 +1,7 @@
 import { virtualHost } from "@turnkeeper/kernel/testing";
 import { describe, expect, it } from "vitest";
-import { createCompressionFence } from "../src/index.ts";
-import type { Commit, CompressionFence } from "../src/index.ts";
+import { createCompressionFence } from "@turnkeeper/compression-fence";
+import type { Commit, CompressionFence } from "@turnkeeper/compression-fence";
 
 type Barrier = Pick<CompressionFence, "begin" | "cancelPending" | "settled" | "commitInFlight">;
 type Stop = (barrier: Barrier, mayPublish: () => boolean) => Promise<boolean>;
