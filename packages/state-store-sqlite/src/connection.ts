@@ -1,0 +1,102 @@
+import Database from "better-sqlite3";
+
+export type SqlValue = string | number | null;
+
+type Statement = Database.Statement<SqlValue[], unknown>;
+
+/** How a commit is made: `full` waits for the disk, `normal` leaves that to the next one that does. */
+export type Durability = "normal" | "full";
+
+/** How long SQLite itself may wait for a lock: it blocks the event loop meanwhile, so the long wait is ours. */
+const nativeBusyMs = 5;
+
+/** The WAL is cut back to this after a checkpoint, should a long reader once have let it grow. */
+const walLimitBytes = 64 * 1024 * 1024;
+
+/** One SQLite connection, with every statement prepared once. All of it is synchronous. */
+export class Connection {
+  readonly #database: Database.Database;
+  readonly #statements = new Map<string, Statement>();
+  #durability: Durability | undefined;
+  #commitsToDirectory = false;
+
+  constructor(path: string, access: "read" | "write") {
+    this.#database = new Database(path, {
+      readonly: access === "read",
+      fileMustExist: true,
+      timeout: nativeBusyMs,
+    });
+    this.#database.exec("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0;");
+    if (access === "write") this.#database.exec(`PRAGMA journal_size_limit = ${walLimitBytes}`);
+  }
+
+  #prepared(sql: string): Statement {
+    let statement = this.#statements.get(sql);
+    if (!statement) {
+      statement = this.#database.prepare<SqlValue[], unknown>(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+
+  /** The first row, as the schema declares it. */
+  get<Row>(sql: string, ...values: readonly SqlValue[]): Row | undefined {
+    return this.#prepared(sql).get(...values) as Row | undefined;
+  }
+
+  all<Row>(sql: string, ...values: readonly SqlValue[]): Row[] {
+    return this.#prepared(sql).all(...values) as Row[];
+  }
+
+  /** Row by row, for scans. The loop must not await: an open iterator blocks its connection and every checkpoint. */
+  iterate<Row>(sql: string, ...values: readonly SqlValue[]): IterableIterator<Row> {
+    return this.#prepared(sql).iterate(...values) as IterableIterator<Row>;
+  }
+
+  /** Answers how many rows were changed. */
+  run(sql: string, ...values: readonly SqlValue[]): number {
+    return this.#prepared(sql).run(...values).changes;
+  }
+
+  /** Runs SQL text of our own that is not prepared: migrations, pragmas. */
+  execute(sql: string): void {
+    this.#database.exec(sql);
+  }
+
+  pragma(name: string): unknown {
+    return this.#database.pragma(name, { simple: true });
+  }
+
+  /** A rollback journal is committed by unlinking it, which only `EXTRA` makes durable. */
+  set commitsToDirectory(isSo: boolean) {
+    this.#commitsToDirectory = isSo;
+  }
+
+  /** Takes the write lock first: a transaction that reads and then upgrades fails at once, whatever the timeout. */
+  begin(durability: Durability): void {
+    if (this.#durability !== durability) {
+      // The pragma acts when it is compiled, so it cannot be prepared; inside a transaction it is refused.
+      const level = durability === "normal" ? "NORMAL" : this.#commitsToDirectory ? "EXTRA" : "FULL";
+      this.#database.exec(`PRAGMA synchronous = ${level}`);
+      this.#durability = durability;
+    }
+    this.run("BEGIN IMMEDIATE");
+  }
+
+  beginRead(): void {
+    this.run("BEGIN");
+  }
+
+  commit(): void {
+    this.run("COMMIT");
+  }
+
+  /** SQLite itself rolls back on some errors, a full disk among them; then there is nothing left to do. */
+  rollback(): void {
+    if (this.#database.inTransaction) this.run("ROLLBACK");
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+}

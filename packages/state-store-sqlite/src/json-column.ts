@@ -1,0 +1,19 @@
+import { storeError } from "./store-failure.ts";
+
+/** Reads a JSON column; text that is no JSON was not written by this package. */
+export function parseJson<T>(text: string, column: string): T {
+  try {
+    return JSON.parse(text) as T;
+  } catch (error) {
+    throw storeError(
+      "STORE_CORRUPT",
+      `Column ${column} holds text that is no JSON; recover the store into a new file.`,
+      { column },
+      error,
+    );
+  }
+}
+
+export function toJson(value: unknown): string | null {
+  return value === undefined ? null : JSON.stringify(value);
+}

@@ -1,0 +1,81 @@
+import { readdirSync, readFileSync } from "node:fs";
+import type { Connection } from "./connection.ts";
+import { storeError } from "./store-failure.ts";
+
+interface Migration {
+  readonly version: number;
+  readonly sql: string;
+}
+
+const migrationName = /^(\d{4})-[a-z0-9-]+\.sql$/;
+
+let known: readonly Migration[] | undefined;
+
+/** The numbered SQL files of this package, in order; a released one is never edited. Read once per process. */
+function migrations(): readonly Migration[] {
+  known ??= readdirSync(new URL("../migrations/", import.meta.url))
+    .flatMap((name): Migration[] => {
+      const number = migrationName.exec(name)?.[1];
+      if (number === undefined) return [];
+      return [
+        { version: Number(number), sql: readFileSync(new URL(`../migrations/${name}`, import.meta.url), "utf8") },
+      ];
+    })
+    .toSorted((left, right) => left.version - right.version);
+  return known;
+}
+
+function newest(): number {
+  return migrations().at(-1)?.version ?? 0;
+}
+
+function versionOf(rows: Connection): number {
+  return Number(rows.pragma("user_version"));
+}
+
+/**
+ * Tells by reading alone what the file is: 0 for a new one, else its schema version. Throws `STORE_NEWER` for one
+ * that a later release wrote, and `STORE_UNAVAILABLE` for a database of another program.
+ */
+export function schemaVersion(rows: Connection, path: string): number {
+  const version = versionOf(rows);
+  if (version > newest())
+    throw storeError(
+      "STORE_NEWER",
+      `Could not open the store ${path}: it has schema version ${version} and this release knows ${newest()}. Nothing was touched; update @turnkeeper/state-store-sqlite.`,
+      { path, version, knownVersion: newest() },
+    );
+  const tables = rows.get<{ all_count: number; own_count: number }>(
+    "SELECT count(*) AS all_count, count(*) FILTER (WHERE name IN ('store', 'session', 'lease', 'input')) AS own_count FROM sqlite_schema WHERE type = 'table'",
+  );
+  const isOurs = version === 0 ? tables?.all_count === 0 : tables?.own_count === 4;
+  if (!isOurs)
+    throw storeError(
+      "STORE_UNAVAILABLE",
+      `Could not open the store ${path}: it is an SQLite database of another program. Nothing was touched; choose another path.`,
+      { path },
+    );
+  return version;
+}
+
+/**
+ * Brings the schema up to date in one transaction and answers its version. Of two processes that start together one
+ * waits (its `BEGIN IMMEDIATE` finds the file busy), and then finds the work done.
+ */
+export function migrate(rows: Connection, path: string): number {
+  rows.begin("full");
+  try {
+    let version = schemaVersion(rows, path);
+    for (const migration of migrations()) {
+      if (migration.version <= version) continue;
+      rows.execute(migration.sql);
+      version = migration.version;
+      rows.execute(`PRAGMA user_version = ${version}`);
+    }
+    rows.commit();
+    return version;
+  } catch (error) {
+    rows.rollback();
+    throw error;
+  }
+}

@@ -1,0 +1,97 @@
+import type { Host } from "@turnkeeper/kernel";
+import { Connection } from "./connection.ts";
+import { FileIdentity } from "./file-identity.ts";
+import { migrate, schemaVersion } from "./migrations.ts";
+import type { ResolvedSqliteStoreOptions } from "./options.ts";
+import { SharedDatabase } from "./shared-database.ts";
+import { chooseJournal } from "./sqlite-version.ts";
+import type { JournalMode } from "./sqlite-version.ts";
+import { busyError, explain, isBusy, replacedError } from "./store-failure.ts";
+import type { FailedCall } from "./store-failure.ts";
+import type { PreparedPath } from "./store-path.ts";
+
+/** Opening waits as long as any ordinary call. */
+const patienceMs = 20_000;
+const longestPauseMs = 64;
+
+async function withPatience<T>(host: Host, call: FailedCall, attempt: () => T): Promise<T> {
+  const sinceMs = host.clock.monotonicMs();
+  for (let pauseCount = 0; ; pauseCount++) {
+    try {
+      return attempt();
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+    }
+    const waitedMs = host.clock.monotonicMs() - sinceMs;
+    if (waitedMs >= patienceMs) throw busyError(call, waitedMs);
+    const pauseMs = host.random.unit() * Math.min(2 ** pauseCount, longestPauseMs);
+    await new Promise<void>((resolve) => void host.timers.after(pauseMs, resolve));
+  }
+}
+
+function journalOf(rows: Connection): JournalMode {
+  return rows.pragma("journal_mode") === "wal" ? "wal" : "delete";
+}
+
+/** Answers the mode that SQLite really uses: some file systems refuse a WAL without an error. */
+function setJournal(writer: Connection, mode: JournalMode): JournalMode {
+  if (journalOf(writer) !== mode) writer.pragma(`journal_mode = ${mode}`);
+  const used = journalOf(writer);
+  writer.commitsToDirectory = used === "delete";
+  return used;
+}
+
+/**
+ * Opens both connections of a file and brings its schema up to date. The reader comes first and only reads, so that a
+ * newer or a foreign file is refused untouched; it stays open as the pin that holds the WAL. What fails leaves
+ * nothing open: the writer is closed while the reader still holds the file, so nothing is checkpointed.
+ */
+export async function openDatabase(
+  { path, notes }: PreparedPath,
+  host: Host,
+  options: ResolvedSqliteStoreOptions,
+): Promise<SharedDatabase> {
+  const call: FailedCall = { attempt: "open it", path, phase: "open" };
+  const before = FileIdentity.keyOf(path);
+  const opened: Connection[] = [];
+  const open = (access: "read" | "write"): Connection => {
+    const connection = new Connection(path, access);
+    opened.unshift(connection);
+    return connection;
+  };
+  try {
+    const reader = open("read");
+    const { version, onDisk } = await withPatience(host, call, () => ({
+      version: schemaVersion(reader, path),
+      onDisk: journalOf(reader),
+    }));
+    const sqliteVersion = reader.get<{ version: string }>("SELECT sqlite_version() AS version")?.version ?? "";
+    const choice = chooseJournal({
+      version: sqliteVersion,
+      wanted: options.journalMode,
+      onDisk: version === 0 ? undefined : onDisk,
+    });
+    const writer = open("write");
+    const journalMode = await withPatience(host, call, () => setJournal(writer, choice.mode));
+    const migrated = await withPatience(host, call, () => migrate(writer, path));
+    // A read under the WAL takes the lock that the reader keeps: from here on the -wal cannot be changed for another.
+    await withPatience(host, call, () => schemaVersion(reader, path));
+    const identity = FileIdentity.of(path, journalMode === "wal");
+    if (!identity || FileIdentity.keyOf(path) !== before) throw replacedError(call);
+    const unlike =
+      journalMode === choice.mode
+        ? []
+        : [`Journal mode ${choice.mode} was refused by SQLite for this file system; the store uses ${journalMode}.`];
+    const file = {
+      path,
+      journalMode,
+      sqliteVersion,
+      schemaVersion: migrated,
+      notes: [...notes, ...(choice.note === undefined ? [] : [choice.note]), ...unlike],
+    };
+    return new SharedDatabase({ file, reader, writer, identity });
+  } catch (error) {
+    for (const connection of opened) connection.close();
+    throw explain(error, call);
+  }
+}

@@ -1,0 +1,53 @@
+import type { Host } from "@turnkeeper/kernel";
+import type { StateStore } from "@turnkeeper/state-store";
+import { openDatabase } from "./open-database.ts";
+import { resolveSqliteStoreOptions } from "./options.ts";
+import type { SqliteStoreOptions } from "./options.ts";
+import { acquireDatabase } from "./registry.ts";
+import type { StoreFile } from "./shared-database.ts";
+import { SqliteInbox } from "./sqlite-inbox.ts";
+import { SqliteLeases } from "./sqlite-leases.ts";
+import { SqliteSessions } from "./sqlite-sessions.ts";
+import { SqliteTranscript } from "./sqlite-transcript.ts";
+import { SqliteTurns } from "./sqlite-turns.ts";
+import { StoreHandle } from "./store-handle.ts";
+import { preparePath } from "./store-path.ts";
+
+export interface SqliteStoreDeps {
+  readonly host: Host;
+}
+
+/** A `StateStore` in one SQLite file. */
+export interface SqliteStore extends StateStore {
+  /** What is known of the file, for `doctor` and for messages. */
+  readonly file: StoreFile;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * Opens the store in the SQLite file at `path`, making file (0600) and folders (0700) where they are missing and
+ * bringing the schema up to date. Handles on one file share one writer within the process and are counted; `close`
+ * ends this handle alone. Keeps APPEND-3, STORE-1 and STORE-2. Rejects with `STORE_UNAVAILABLE`, `STORE_READONLY`,
+ * `STORE_CORRUPT`, `STORE_NEWER`, `STORE_DUPLICATE`, `STORE_FULL`, `STORE_BUSY` or `STORE_IO`; nothing is left open
+ * then.
+ */
+export async function openSqliteStore(
+  path: string,
+  deps: SqliteStoreDeps,
+  options: SqliteStoreOptions = {},
+): Promise<SqliteStore> {
+  const resolved = resolveSqliteStoreOptions(options);
+  const prepared = preparePath(path);
+  const holding = await acquireDatabase(prepared.path, () => openDatabase(prepared, deps.host, resolved));
+  const handle = new StoreHandle(holding, deps.host);
+  return {
+    sessions: new SqliteSessions(handle),
+    leases: new SqliteLeases(handle),
+    transcript: new SqliteTranscript(handle),
+    inbox: new SqliteInbox(handle),
+    turns: new SqliteTurns(handle),
+    file: holding.database.file,
+    close: () => handle.close(),
+    [Symbol.asyncDispose]: () => handle.close(),
+  };
+}

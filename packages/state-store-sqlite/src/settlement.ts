@@ -1,0 +1,78 @@
+/** The steps that several ports share: taking an input, ending a turn, handing a session over. */
+import { firstWaiter, takenEntry, unknownOutcome } from "@turnkeeper/state-store";
+import type { HandOver, InputEnd, PendingInput, SettledTurn, TakenInput } from "@turnkeeper/state-store";
+import { addEntries, forgetCalls, openCalls, ownDraft } from "./entry-rows.ts";
+import { markSettled, markTaken, queueOf, takenBy, wakeInput } from "./input-rows.ts";
+import { findSession, touchSession } from "./session-rows.ts";
+import type { SessionRow } from "./session-rows.ts";
+import { storeError } from "./store-failure.ts";
+import type { Transaction } from "./transaction.ts";
+import { endTurn, findRunningTurn, findTurn, turnHolder } from "./turn-rows.ts";
+import type { TurnEnd, TurnRow } from "./turn-rows.ts";
+
+/**
+ * The session of a running turn that a write joins. Ask after the token: to a late holder a turn that is gone is a
+ * race, not a bug.
+ */
+export function sessionRunning(tx: Transaction, sessionId: string, turnId: string): SessionRow {
+  const session = findSession(tx, sessionId);
+  const turn = session && findTurn(tx, session, turnId);
+  if (session && turn?.outcome === null) return session;
+  const what = turn ? "has ended" : "was never begun";
+  throw storeError("STORE_CONTRACT", `Turn ${turnId} of session ${sessionId} ${what}: nothing can join it.`, {
+    turnId,
+  });
+}
+
+/** Gives a pending input to a turn; its text joins the transcript in the same step, so a taken message is never lost. */
+export function takeInput(tx: Transaction, session: SessionRow, input: PendingInput, turnId: string): TakenInput {
+  const { runner: _runner, ...facts } = input;
+  markTaken(tx, session, input.inputId, turnId);
+  addEntries(tx, session, turnId, [ownDraft(tx, session, takenEntry(input))]);
+  return { ...facts, state: "taken", turnId };
+}
+
+/** Ends an input, unless it has ended. */
+export function settleInput(tx: Transaction, session: SessionRow, inputId: string, end: InputEnd): void {
+  if (markSettled(tx, session, inputId, end)) touchSession(tx, session);
+}
+
+/** Closes whatever the turn left open, in the one order that keeps PAIR-1 and INBOX-1: results, inputs, turn. */
+export function closeTurn(tx: Transaction, session: SessionRow, row: TurnRow, end: TurnEnd): SettledTurn {
+  const turnId = row.turn_id;
+  const open = openCalls(tx, session, turnId);
+  const results = open.map((call) =>
+    ownDraft(tx, session, { key: `${turnId}/${call.callId}/unknown`, body: unknownOutcome(call) }),
+  );
+  addEntries(tx, session, turnId, results);
+  forgetCalls(tx, session, turnId);
+  const inputs = takenBy(tx, session, turnId);
+  for (const { inputId } of inputs) settleInput(tx, session, inputId, end.outcome);
+  return {
+    turn: endTurn(tx, session, row, end),
+    inputIds: inputs.map(({ inputId }) => inputId),
+    openCallIds: open.map(({ callId }) => callId),
+  };
+}
+
+/** Ends the turn that its holder did not: its inputs are interrupted, never silently run again. */
+export function settleCrashed(tx: Transaction, session: SessionRow): SettledTurn | undefined {
+  const row = findRunningTurn(tx, session);
+  if (!row) return undefined;
+  tx.requireFull();
+  return closeTurn(tx, session, row, {
+    outcome: "interrupted",
+    reason: "crashed",
+    detail: `The process that ran this turn (pid ${turnHolder(row).pid}) ended without finishing it.`,
+  });
+}
+
+/** What a session that was just freed leaves to do; the first live waiter is woken. */
+export function handOver(tx: Transaction, sessionId: string): HandOver {
+  const session = findSession(tx, sessionId);
+  const queue = session ? queueOf(tx, session) : [];
+  const head = queue.length > 0 ? firstWaiter(queue, tx.now) : undefined;
+  if (!session || !head) return { pendingCount: queue.length };
+  wakeInput(tx, session, head);
+  return { pendingCount: queue.length, head: head.input };
+}

@@ -1,0 +1,215 @@
+/**
+ * One open database file: its two connections, its writes one after another, and the seal.
+ *
+ * Owns APPEND-3: an acknowledged append survives kill -9 and power loss (as far as the OS tells the truth). A call
+ * that writes turn data is answered after a commit at `full`, and after the file was seen to be the same as before it.
+ * Owns STORE-1: after a structural error or a replaced file the handle never writes again, not at close either. The
+ * seal is for life: every later call is refused with the error that set it, nothing is closed (a close would
+ * checkpoint a dead WAL over rows of others), and the registry keeps the connections from being collected.
+ *
+ * Leaves to the registry: who shares this file, and when it ends. Leaves to the ports: what is in a transaction.
+ *
+ * | state | event | next | effect |
+ * | --- | --- | --- | --- |
+ * | open | write, files intact | open | BEGIN IMMEDIATE, body, COMMIT, identity again, answer |
+ * | open | lock held by another process | open | wait in `await`, run again, STORE_BUSY when patience ends |
+ * | open | files moved, structural error, failed sync | sealed | the call and all that wait are rejected |
+ * | open | close | closed | connections closed, the WAL checkpointed |
+ * | sealed | write, read, close | sealed | rejected; not one system call on the files |
+ */
+import type { Host } from "@turnkeeper/kernel";
+import type { Connection, Durability } from "./connection.ts";
+import type { FileIdentity } from "./file-identity.ts";
+import type { JournalMode } from "./sqlite-version.ts";
+import { explain, isBusy, isFinal, replacedError } from "./store-failure.ts";
+import type { FailedCall, Phase } from "./store-failure.ts";
+import { DurabilityRaised, Transaction } from "./transaction.ts";
+import { WriteQueue } from "./write-queue.ts";
+
+/** What a store knows of its file. */
+export interface StoreFile {
+  /** The real path, symbolic links resolved. */
+  readonly path: string;
+  readonly journalMode: JournalMode;
+  readonly sqliteVersion: string;
+  readonly schemaVersion: number;
+  /** Findings an operator should see, a sentence each. */
+  readonly notes: readonly string[];
+}
+
+/** A call, as the queue and the messages need it. */
+export interface Call {
+  readonly owner: object;
+  readonly host: Host;
+  readonly attempt: string;
+  readonly patienceMs: number;
+}
+
+export interface WriteCall extends Call {
+  readonly durability: Durability;
+}
+
+interface Parts {
+  readonly file: StoreFile;
+  readonly reader: Connection;
+  readonly writer: Connection;
+  readonly identity: FileIdentity;
+}
+
+export class SharedDatabase {
+  readonly file: StoreFile;
+  readonly #reader: Connection;
+  readonly #writer: Connection;
+  readonly #identity: FileIdentity;
+  readonly #queue: WriteQueue;
+  #seal: unknown;
+
+  constructor(parts: Parts) {
+    this.file = parts.file;
+    this.#reader = parts.reader;
+    this.#writer = parts.writer;
+    this.#identity = parts.identity;
+    this.#queue = new WriteQueue(parts.file.path);
+  }
+
+  /** The error that sealed it; absent while it works. */
+  get sealedBy(): unknown {
+    return this.#seal;
+  }
+
+  /** Looks at the files, and seals the database when they are not those that were opened, or cannot be seen. */
+  check(attempt: string): void {
+    if (this.#seal !== undefined) return;
+    const call: FailedCall = { attempt, path: this.file.path, phase: "open" };
+    try {
+      if (!this.#identity.isIntact()) this.#sealWith(replacedError(call));
+    } catch (error) {
+      this.#sealWith(explain(error, call));
+    }
+  }
+
+  write<T>(call: WriteCall, body: (tx: Transaction) => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const run = (): "settled" | "busy" => {
+        try {
+          resolve(this.#commit(call, call.durability, body));
+        } catch (error) {
+          if (isBusy(error)) return "busy";
+          reject(error);
+        }
+        return "settled";
+      };
+      this.#queue.add({
+        owner: call.owner,
+        host: call.host,
+        attempt: call.attempt,
+        patienceMs: call.patienceMs,
+        run,
+        reject,
+      });
+    });
+  }
+
+  /** Reads one consistent state. It waits for nobody under a WAL; a rollback journal may make it wait. */
+  read<T>(call: Call, body: (tx: Transaction) => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const run = (): "settled" | "busy" => {
+        try {
+          resolve(this.#readOnce(call, body));
+        } catch (error) {
+          if (isBusy(error)) return "busy";
+          reject(error);
+        }
+        return "settled";
+      };
+      // Only a read that found the file locked queues, behind the writes that wait for the same lock.
+      if (run() === "busy")
+        this.#queue.add({
+          owner: call.owner,
+          host: call.host,
+          attempt: call.attempt,
+          patienceMs: call.patienceMs,
+          run,
+          reject,
+        });
+    });
+  }
+
+  /** Resolves when no call of this handle waits any more. */
+  settled(owner: object): Promise<void> {
+    return this.#queue.settled(owner);
+  }
+
+  /** Ends both connections, the reader first so that the last one checkpoints the WAL. A sealed database stays as it is. */
+  close(): void {
+    this.check("close it");
+    if (this.#seal !== undefined) return;
+    this.#reader.close();
+    this.#writer.close();
+  }
+
+  #commit<T>(call: WriteCall, durability: Durability, body: (tx: Transaction) => T): T {
+    const failed = (phase: Phase): FailedCall => ({ attempt: call.attempt, path: this.file.path, phase });
+    let phase: Phase = "begin";
+    try {
+      this.#guard(failed(phase));
+      this.#writer.begin(durability);
+      phase = "body";
+      const value = body(new Transaction(this.#writer, call.host.clock, durability));
+      phase = "commit";
+      this.#writer.commit();
+      phase = "acknowledge";
+      this.#guard(failed(phase));
+      return value;
+    } catch (error) {
+      this.#rollBack(this.#writer, failed(phase));
+      if (error instanceof DurabilityRaised) return this.#commit(call, "full", body);
+      throw this.#judged(error, failed(phase));
+    }
+  }
+
+  #readOnce<T>(call: Call, body: (tx: Transaction) => T): T {
+    if (this.#seal !== undefined) throw this.#seal;
+    try {
+      this.#reader.beginRead();
+      const value = body(new Transaction(this.#reader, call.host.clock, "normal"));
+      this.#reader.commit();
+      return value;
+    } catch (error) {
+      const failed: FailedCall = { attempt: call.attempt, path: this.file.path, phase: "read" };
+      this.#rollBack(this.#reader, failed);
+      throw this.#judged(error, failed);
+    }
+  }
+
+  /** A connection that cannot even roll back is in no state to be used again. */
+  #rollBack(connection: Connection, call: FailedCall): void {
+    if (this.#seal !== undefined) return;
+    try {
+      connection.rollback();
+    } catch (error) {
+      throw this.#sealWith(explain(error, call));
+    }
+  }
+
+  #guard(call: FailedCall): void {
+    if (this.#seal !== undefined) throw this.#seal;
+    if (!this.#identity.isIntact()) throw this.#sealWith(replacedError(call));
+  }
+
+  /** What the caller is told. A file that was replaced under a call explains whatever else SQLite made of it. */
+  #judged(error: unknown, call: FailedCall): unknown {
+    if (error === this.#seal || isBusy(error)) return error;
+    const told = explain(error, call);
+    if (told === error) return error;
+    this.check(call.attempt);
+    if (this.#seal !== undefined) return this.#seal;
+    return isFinal(error) ? this.#sealWith(told) : told;
+  }
+
+  #sealWith(error: unknown): unknown {
+    this.#seal = error;
+    this.#queue.rejectAll(error);
+    return error;
+  }
+}

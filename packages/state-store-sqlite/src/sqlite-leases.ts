@@ -1,0 +1,140 @@
+import { claim, firstWaiter } from "@turnkeeper/state-store";
+import type {
+  AcquireRequest,
+  AcquireResult,
+  Grant,
+  LeaseStore,
+  LeaseView,
+  PendingInput,
+  ReleaseResult,
+  RenewResult,
+} from "@turnkeeper/state-store";
+import { forgetWakeUps, queueOf, takenBy, wakeInput } from "./input-rows.ts";
+import {
+  findLease,
+  findLeaseView,
+  freeLease,
+  grantLease,
+  isGrantOf,
+  isHeld,
+  leaseView,
+  renewLease,
+} from "./lease-rows.ts";
+import type { LeaseRow } from "./lease-rows.ts";
+import { findSession } from "./session-rows.ts";
+import type { SessionRow } from "./session-rows.ts";
+import { handOver, settleCrashed, takeInput } from "./settlement.ts";
+import { storeError } from "./store-failure.ts";
+import type { StoreHandle } from "./store-handle.ts";
+import type { Transaction } from "./transaction.ts";
+import { findTurn, startTurn } from "./turn-rows.ts";
+
+type Refusal = Exclude<AcquireResult, { kind: "granted" }>;
+type Admission = { readonly kind: "free"; readonly input?: PendingInput } | Refusal;
+
+function standsAsJudged(row: LeaseRow, reclaim: AcquireRequest["reclaim"]): boolean {
+  if (!reclaim || !isGrantOf(row, reclaim)) return false;
+  return reclaim.renewCount === undefined || reclaim.renewCount === row.renew_count;
+}
+
+/** Every refusal comes from here, before anything is changed but the head's claim period. */
+function admit(
+  tx: Transaction,
+  request: AcquireRequest,
+  row: LeaseRow | undefined,
+  session: SessionRow | undefined,
+): Admission {
+  const lease = leaseView(tx, request.sessionId, row);
+  if (row && lease && lease.standing !== "expired" && !standsAsJudged(row, request.reclaim))
+    return { kind: "held", lease };
+  const queue = session ? queueOf(tx, session) : [];
+  if (!request.begin) {
+    const waiter = queue.length > 0 ? firstWaiter(queue, tx.now) : undefined;
+    if (!session || !waiter) return { kind: "free" };
+    wakeInput(tx, session, waiter);
+    return { kind: "behind", head: waiter.input };
+  }
+  const answer = claim(queue, tx.now, request.begin.runnerId);
+  if (answer.kind === "nothing-to-run" || !session) return { kind: "nothing-to-run" };
+  if (answer.kind === "take") return { kind: "free", input: answer.input };
+  wakeInput(tx, session, answer.waiter);
+  return { kind: "behind", head: answer.waiter.input };
+}
+
+/**
+ * The holder asks again after a failure that left open whether it had been granted. Its ttl counts from now, as the
+ * repeater counts: else it would believe too long (LEASE-3).
+ */
+function repeatGrant(
+  tx: Transaction,
+  request: AcquireRequest,
+  row: LeaseRow,
+  session: SessionRow | undefined,
+): AcquireResult {
+  const { sessionId, holder, ttlMs, begin } = request;
+  const fencingToken = row.fencing_token;
+  const [input] = session && begin ? takenBy(tx, session, begin.turnId) : [];
+  if (begin && !input)
+    throw storeError(
+      "STORE_CONTRACT",
+      `Holder ${holder.holderId} already holds session ${sessionId} without turn ${begin.turnId}.`,
+    );
+  renewLease(tx, { sessionId, holderId: holder.holderId, fencingToken }, ttlMs);
+  return { kind: "granted", fencingToken, revision: session?.revision ?? 0, ...(input ? { input } : {}) };
+}
+
+function acquire(tx: Transaction, request: AcquireRequest): AcquireResult {
+  const { sessionId, holder, ttlMs, begin } = request;
+  const row = findLease(tx, sessionId);
+  const session = findSession(tx, sessionId);
+  if (isHeld(row) && row.holder_id === holder.holderId) return repeatGrant(tx, request, row, session);
+  const admission = admit(tx, request, row, session);
+  if (admission.kind !== "free") return admission;
+  if (session && begin && findTurn(tx, session, begin.turnId))
+    throw storeError("STORE_CONTRACT", `Turn ${begin.turnId} of session ${sessionId} has begun before.`, begin);
+
+  const predecessor = session && settleCrashed(tx, session);
+  const fencingToken = grantLease(tx, sessionId, holder, ttlMs);
+  if (session) forgetWakeUps(tx, session);
+  const granted = {
+    kind: "granted",
+    fencingToken,
+    revision: session?.revision ?? 0,
+    ...(predecessor ? { predecessor } : {}),
+  } as const;
+  if (!begin || !admission.input || !session) return granted;
+  startTurn(tx, session, { turnId: begin.turnId, fencingToken, holder });
+  return { ...granted, input: takeInput(tx, session, admission.input, begin.turnId) };
+}
+
+export class SqliteLeases implements LeaseStore {
+  readonly #handle: StoreHandle;
+
+  constructor(handle: StoreHandle) {
+    this.#handle = handle;
+  }
+
+  acquire(request: AcquireRequest): Promise<AcquireResult> {
+    const kind = request.begin ? "ordinary" : "lease";
+    return this.#handle.write(kind, `acquire session ${request.sessionId}`, (tx) => acquire(tx, request));
+  }
+
+  renew(grant: Grant, ttlMs: number): Promise<RenewResult> {
+    return this.#handle.write("renewal", `renew the lease of session ${grant.sessionId}`, (tx): RenewResult => {
+      if (renewLease(tx, grant, ttlMs)) return { kind: "renewed" };
+      const lease = findLeaseView(tx, grant.sessionId);
+      return lease ? { kind: "lost", lease } : { kind: "lost" };
+    });
+  }
+
+  release(grant: Grant): Promise<ReleaseResult> {
+    return this.#handle.write("lease", `release session ${grant.sessionId}`, (tx): ReleaseResult => {
+      if (!freeLease(tx, grant)) return { kind: "stale" };
+      return { kind: "released", ...handOver(tx, grant.sessionId) };
+    });
+  }
+
+  read(sessionId: string): Promise<LeaseView | undefined> {
+    return this.#handle.read(`read the lease of session ${sessionId}`, (tx) => findLeaseView(tx, sessionId));
+  }
+}

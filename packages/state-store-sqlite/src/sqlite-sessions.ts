@@ -1,0 +1,106 @@
+import type { SessionPage, SessionRecord, SessionRecords, SessionStore } from "@turnkeeper/state-store";
+import { entryColumns, entryOf } from "./entry-rows.ts";
+import type { EntryRow } from "./entry-rows.ts";
+import { inputRecord } from "./input-rows.ts";
+import type { InputRow } from "./input-rows.ts";
+import { findLease, freeLease, isHeld, leaseView } from "./lease-rows.ts";
+import { findSession, sessionRecord } from "./session-rows.ts";
+import type { SessionRow } from "./session-rows.ts";
+import { storeError } from "./store-failure.ts";
+import type { StoreHandle } from "./store-handle.ts";
+import type { Transaction } from "./transaction.ts";
+import { turnRecord } from "./turn-rows.ts";
+import type { TurnRow } from "./turn-rows.ts";
+
+const pageSize = 100;
+
+/** The last session of a page; the next page begins behind it, whatever changed since. */
+const cursorPattern = /^(\d+(?:\.\d+)?)\/(.+)$/;
+
+interface Position {
+  readonly updatedAtMs: number;
+  readonly sessionId: string;
+}
+
+const beforeAll: Position = { updatedAtMs: Number.MAX_VALUE, sessionId: "" };
+
+function positionOf(cursor: string): Position {
+  const [, updatedAt, sessionId] = cursorPattern.exec(cursor) ?? [];
+  if (updatedAt === undefined || sessionId === undefined)
+    throw storeError("STORE_CONTRACT", `Not a cursor of this list: ${JSON.stringify(cursor)}.`);
+  return { updatedAtMs: Number(updatedAt), sessionId };
+}
+
+function list(tx: Transaction, options: { readonly limit?: number; readonly cursor?: string }): SessionPage {
+  const limit = Math.max(0, options.limit ?? pageSize);
+  const after = options.cursor === undefined ? beforeAll : positionOf(options.cursor);
+  // One more than the page tells whether there is a next one.
+  const rows = tx.rows.all<SessionRow>(
+    `SELECT * FROM session WHERE updated_at_ms < ? OR (updated_at_ms = ? AND session_id > ?)
+     ORDER BY updated_at_ms DESC, session_id LIMIT ?`,
+    after.updatedAtMs,
+    after.updatedAtMs,
+    after.sessionId,
+    limit + 1,
+  );
+  const sessions = rows.slice(0, limit).map(sessionRecord);
+  const last = sessions.at(-1);
+  if (!last || rows.length <= limit) return { sessions };
+  return { sessions, nextCursor: `${last.updatedAtMs}/${last.sessionId}` };
+}
+
+function records(tx: Transaction, sessionId: string): SessionRecords | undefined {
+  const session = findSession(tx, sessionId);
+  if (!session) return undefined;
+  const row = findLease(tx, sessionId);
+  const lease = leaseView(tx, sessionId, row);
+  const no = session.session_no;
+  const inputs = tx.rows.all<InputRow>("SELECT * FROM input WHERE session_no = ? ORDER BY seq", no);
+  const turns = tx.rows.all<TurnRow>("SELECT * FROM turn WHERE session_no = ? ORDER BY fencing_token, turn_no", no);
+  const entries = tx.rows.all<EntryRow>(`SELECT ${entryColumns} FROM entry WHERE session_no = ? ORDER BY seq`, no);
+  return {
+    session: sessionRecord(session),
+    fencingToken: row?.fencing_token ?? 0,
+    ...(lease ? { lease } : {}),
+    inputs: inputs.map((input) => inputRecord(sessionId, input)),
+    turns: turns.map((turn) => turnRecord(sessionId, turn)),
+    entries: entries.map(entryOf),
+  };
+}
+
+function remove(tx: Transaction, sessionId: string): Awaited<ReturnType<SessionStore["delete"]>> {
+  const row = findLease(tx, sessionId);
+  const lease = leaseView(tx, sessionId, row);
+  if (lease && lease.standing !== "expired") return { kind: "held", lease };
+  if (tx.rows.run("DELETE FROM session WHERE session_id = ?", sessionId) === 0) return { kind: "unknown" };
+  // A late write of an expired holder must find its grant gone, so the token rises with the deletion.
+  if (isHeld(row)) freeLease(tx, { sessionId, holderId: row.holder_id, fencingToken: row.fencing_token }, 1);
+  return { kind: "deleted" };
+}
+
+export class SqliteSessions implements SessionStore {
+  readonly #handle: StoreHandle;
+
+  constructor(handle: StoreHandle) {
+    this.#handle = handle;
+  }
+
+  read(sessionId: string): Promise<SessionRecord | undefined> {
+    return this.#handle.read(`read session ${sessionId}`, (tx) => {
+      const session = findSession(tx, sessionId);
+      return session && sessionRecord(session);
+    });
+  }
+
+  list(options: { readonly limit?: number; readonly cursor?: string } = {}): Promise<SessionPage> {
+    return this.#handle.read("list the sessions", (tx) => list(tx, options));
+  }
+
+  records(sessionId: string): Promise<SessionRecords | undefined> {
+    return this.#handle.read(`read the records of session ${sessionId}`, (tx) => records(tx, sessionId));
+  }
+
+  delete(sessionId: string): ReturnType<SessionStore["delete"]> {
+    return this.#handle.write("ordinary", `delete session ${sessionId}`, (tx) => remove(tx, sessionId));
+  }
+}

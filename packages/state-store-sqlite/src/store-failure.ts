@@ -1,0 +1,151 @@
+/**
+ * What an error of SQLite or of the file system means to a caller: one code, one explanation, the next step. No
+ * `SqliteError` leaves this package, and no message sends anybody to a raw SQLite shell on a live file.
+ */
+import { CodedError } from "@turnkeeper/kernel";
+import type { StoreErrorCode } from "@turnkeeper/state-store";
+
+export type StoreError = CodedError<StoreErrorCode>;
+
+/**
+ * How far a call had come. An error on `commit` leaves open whether the write happened; `acknowledge` is the check
+ * after a commit that succeeded.
+ */
+export type Phase = "open" | "read" | "begin" | "body" | "commit" | "acknowledge";
+
+export interface FailedCall {
+  /** Says what was attempted: "append to session s1". */
+  readonly attempt: string;
+  readonly path: string;
+  readonly phase: Phase;
+}
+
+export function storeError(
+  code: StoreErrorCode,
+  message: string,
+  context: Readonly<Record<string, unknown>> = {},
+  cause?: unknown,
+): StoreError {
+  return new CodedError(code, message, cause === undefined ? { context } : { context, cause });
+}
+
+/** SQLite's result code name of an error, or the errno name of one from the file system. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
+}
+
+/** The lock is somebody else's for now: the one failure that is retried, and never told as it is. */
+export function isBusy(error: unknown): boolean {
+  return /^SQLITE_(BUSY|LOCKED|PROTOCOL)/.test(codeOf(error));
+}
+
+/**
+ * After these the handle may never write again (STORE-1): structural damage, a file that moved away, and a failed
+ * sync, after which a later one can succeed without having brought the lost pages to the disk.
+ */
+export function isFinal(error: unknown): boolean {
+  return /^SQLITE_(CORRUPT|NOTADB|READONLY_DBMOVED|IOERR_(FSYNC|DIR_FSYNC))/.test(codeOf(error));
+}
+
+interface Meaning {
+  readonly pattern: RegExp;
+  readonly code: StoreErrorCode;
+  readonly what: string;
+  readonly next: string;
+}
+
+const meanings: readonly Meaning[] = [
+  {
+    pattern: /^SQLITE_READONLY_DBMOVED/,
+    code: "STORE_REPLACED",
+    what: "the file was moved or replaced while it was open",
+    next: "Restart the process to work on the file that is there now.",
+  },
+  {
+    pattern: /^SQLITE_(CORRUPT|NOTADB)/,
+    code: "STORE_CORRUPT",
+    what: "the file is damaged, or is no database",
+    next: "Stop every process that uses it, keep the file and its -wal as they are, and recover into a new file.",
+  },
+  {
+    pattern: /^(SQLITE_READONLY|EROFS|EACCES|EPERM)/,
+    code: "STORE_READONLY",
+    what: "the file or its folder is read-only for this process",
+    next: "Give this user write permission on both, or choose another path.",
+  },
+  {
+    // A WAL that cannot grow its shared memory is told as an I/O error, though the disk is merely full.
+    pattern: /^(SQLITE_FULL|SQLITE_IOERR_SHMSIZE|ENOSPC|EDQUOT)/,
+    code: "STORE_FULL",
+    what: "the disk is full",
+    next: "Free some space and repeat; reading still works.",
+  },
+  {
+    pattern: /^SQLITE_(IOERR|NOMEM)|^EIO/,
+    code: "STORE_IO",
+    what: "the operating system reported an I/O error",
+    next: "Check the disk and the system log, then repeat.",
+  },
+  {
+    pattern: /^SQLITE_CONSTRAINT|^SQLITE_(TOOBIG|MISMATCH|RANGE)/,
+    code: "STORE_CONTRACT",
+    what: "the rows it asked for contradict those that are stored",
+    next: "This is a fault of the calling program.",
+  },
+  {
+    pattern: /^SQLITE_|^E[A-Z0-9]+$/,
+    code: "STORE_UNAVAILABLE",
+    what: "the file cannot be opened or reached",
+    next: "Check that the path is right and that this user may use the folder.",
+  },
+];
+
+const outcomes: Readonly<Record<Phase, string>> = {
+  open: "",
+  read: "",
+  begin: " Nothing was written.",
+  body: " Nothing was written.",
+  commit: " Whether it was written is unknown: read back, or repeat the call, which is harmless.",
+  acknowledge: " It was written, but perhaps not to the file that is at this path now.",
+};
+
+/**
+ * Tells an error as a `CodedError`; a coded error passes unchanged, and so does anything that neither SQLite nor the
+ * file system raised, which is a fault of this package.
+ */
+export function explain(error: unknown, call: FailedCall): unknown {
+  if (CodedError.is(error)) return error;
+  const code = codeOf(error);
+  const meaning = meanings.find(({ pattern }) => pattern.test(code));
+  if (!meaning) return error;
+  // A full disk makes SQLite roll back, a commit included.
+  const phase = meaning.code === "STORE_FULL" && call.phase === "commit" ? "body" : call.phase;
+  return storeError(
+    meaning.code,
+    `Could not ${call.attempt} in the store ${call.path}: ${meaning.what} (${code}).${outcomes[phase]} ${meaning.next}`,
+    { path: call.path, sqliteCode: code, isIndeterminate: phase === "commit" || phase === "acknowledge" },
+    error,
+  );
+}
+
+export function busyError(call: { readonly attempt: string; readonly path: string }, waitedMs: number): StoreError {
+  return storeError(
+    "STORE_BUSY",
+    `Could not ${call.attempt}: the store ${call.path} is healthy but busy, and another process kept its lock for ${Math.round(waitedMs)} ms. Nothing was written; try again.`,
+    { path: call.path, waitedMs },
+  );
+}
+
+export function replacedError(call: FailedCall): StoreError {
+  return storeError(
+    "STORE_REPLACED",
+    `Could not ${call.attempt}: the files of the store ${call.path} are not those that were opened; something moved, replaced or deleted them or their -wal.${outcomes[call.phase]} This handle writes no more. Restart the process to work on the file that is there now.`,
+    { path: call.path, isIndeterminate: call.phase === "commit" || call.phase === "acknowledge" },
+  );
+}
+
+export function closedError(path: string): StoreError {
+  return storeError("STORE_CLOSED", `This handle of the store ${path} is closed; open the store again to use it.`, {
+    path,
+  });
+}

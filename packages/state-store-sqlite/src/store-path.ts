@@ -1,0 +1,100 @@
+import {
+  accessSync,
+  chmodSync,
+  closeSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  statSync,
+} from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { codeOf, explain, storeError } from "./store-failure.ts";
+import type { FailedCall, StoreError } from "./store-failure.ts";
+
+const othersMask = 0o077;
+const fileMode = 0o600;
+const folderMode = 0o700;
+
+function refused(path: string, why: string, next: string): StoreError {
+  return storeError("STORE_UNAVAILABLE", `Could not open the store ${path}: ${why}. ${next}`, { path });
+}
+
+/** The real path: the folder's for a file that is not there yet, the file's own where it is a symbolic link. */
+function realPathOf(path: string): string {
+  const inFolder = join(realpathSync(dirname(path)), basename(path));
+  const isLink = lstatSync(inFolder, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+  return isLink ? realpathSync(inFolder) : inFolder;
+}
+
+/** Made empty, for its owner alone, before SQLite sees it: SQLite would make it readable for all. */
+function makeFile(path: string): void {
+  try {
+    closeSync(openSync(path, "wx", fileMode));
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error;
+    // Another process was faster; the file is there all the same.
+  }
+}
+
+function refuseUnfit(path: string): void {
+  const stats = statSync(path);
+  if (stats.isDirectory()) throw refused(path, "it is a folder", "Name a file in it, for example state.db.");
+  if (!stats.isFile()) throw refused(path, "it is not a regular file", "Choose another path.");
+  if (stats.nlink > 1)
+    throw refused(
+      path,
+      `the file has ${stats.nlink} hard links, and each would get a journal of its own, which loses rows`,
+      "Copy it to a path of its own and open the copy.",
+    );
+}
+
+/** Takes the file from everybody else; SQLite gives -wal and -shm the mode of the database when it makes them. */
+function closeToOthers(path: string, notes: string[]): void {
+  for (const file of [path, `${path}-wal`, `${path}-shm`]) {
+    const stats = statSync(file, { throwIfNoEntry: false });
+    if (!stats || (stats.mode & othersMask) === 0) continue;
+    try {
+      // By path: changing the mode through an open descriptor would end with closing it.
+      chmodSync(file, fileMode);
+    } catch {
+      notes.push(
+        `${file} can be read by other users, and its mode could not be changed. Run chmod 600 on it as its owner.`,
+      );
+    }
+  }
+}
+
+export interface PreparedPath {
+  readonly path: string;
+  readonly notes: readonly string[];
+}
+
+/**
+ * Leads a path to a file that SQLite may open: real, regular, of one name, mode 0600, writable, in a folder that is
+ * made (0700) where it is missing. Nothing of an existing file is read. Throws the store's coded errors.
+ */
+export function preparePath(wanted: string): PreparedPath {
+  if (wanted === "" || wanted.startsWith(":") || wanted.startsWith("file:"))
+    throw refused(
+      wanted,
+      "a store is a file",
+      "Name its path; createMemoryStore of @turnkeeper/state-store keeps nothing on disk.",
+    );
+  const asked = resolve(wanted);
+  const call: FailedCall = { attempt: "open it", path: asked, phase: "open" };
+  try {
+    mkdirSync(dirname(asked), { recursive: true, mode: folderMode });
+    const path = realPathOf(asked);
+    const notes: string[] = [];
+    makeFile(path);
+    refuseUnfit(path);
+    closeToOthers(path, notes);
+    accessSync(path, constants.R_OK | constants.W_OK);
+    accessSync(dirname(path), constants.W_OK | constants.X_OK);
+    return { path, notes };
+  } catch (error) {
+    throw explain(error, call);
+  }
+}

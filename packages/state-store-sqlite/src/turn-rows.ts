@@ -1,0 +1,132 @@
+import type {
+  EndedTurn,
+  Holder,
+  RunningTurn,
+  StopRequest,
+  TurnOutcome,
+  TurnRecord,
+  Usage,
+} from "@turnkeeper/state-store";
+import { parseJson, toJson } from "./json-column.ts";
+import type { SessionRow } from "./session-rows.ts";
+import type { Transaction } from "./transaction.ts";
+
+export interface TurnRow {
+  readonly turn_id: string;
+  readonly fencing_token: number;
+  readonly holder_id: string;
+  readonly holder: string;
+  readonly started_at_ms: number;
+  readonly stop: string | null;
+  readonly outcome: TurnOutcome | null;
+  readonly reason: string | null;
+  readonly detail: string | null;
+  readonly usage: string | null;
+  readonly ended_at_ms: number | null;
+}
+
+/** How a turn ends. */
+export interface TurnEnd {
+  readonly outcome: TurnOutcome;
+  readonly reason?: string | undefined;
+  readonly detail?: string | undefined;
+  readonly usage?: Usage | undefined;
+}
+
+export function turnHolder(row: TurnRow): Holder {
+  return parseJson<Holder>(row.holder, "turn.holder");
+}
+
+function facts(sessionId: string, row: TurnRow): Omit<RunningTurn, "state" | "stop"> {
+  return {
+    sessionId,
+    turnId: row.turn_id,
+    fencingToken: row.fencing_token,
+    holder: turnHolder(row),
+    startedAtMs: row.started_at_ms,
+  };
+}
+
+export function stopOf(row: Pick<TurnRow, "stop">): StopRequest | undefined {
+  return row.stop === null ? undefined : parseJson<StopRequest>(row.stop, "turn.stop");
+}
+
+export function runningTurn(sessionId: string, row: TurnRow): RunningTurn {
+  const stop = stopOf(row);
+  return { ...facts(sessionId, row), state: "running", ...(stop ? { stop } : {}) };
+}
+
+function endedTurn(sessionId: string, row: TurnRow, outcome: TurnOutcome, endedAtMs: number): EndedTurn {
+  return {
+    ...facts(sessionId, row),
+    state: "ended",
+    outcome,
+    ...(row.reason === null ? {} : { reason: row.reason }),
+    ...(row.detail === null ? {} : { detail: row.detail }),
+    ...(row.usage === null ? {} : { usage: parseJson<Usage>(row.usage, "turn.usage") }),
+    endedAtMs,
+  };
+}
+
+export function turnRecord(sessionId: string, row: TurnRow): TurnRecord {
+  return row.outcome === null || row.ended_at_ms === null
+    ? runningTurn(sessionId, row)
+    : endedTurn(sessionId, row, row.outcome, row.ended_at_ms);
+}
+
+export function findTurn(tx: Transaction, session: SessionRow, turnId: string): TurnRow | undefined {
+  return tx.rows.get<TurnRow>("SELECT * FROM turn WHERE session_no = ? AND turn_id = ?", session.session_no, turnId);
+}
+
+export function findRunningTurn(tx: Transaction, session: SessionRow): TurnRow | undefined {
+  return tx.rows.get<TurnRow>("SELECT * FROM turn WHERE session_no = ? AND outcome IS NULL", session.session_no);
+}
+
+export function startTurn(
+  tx: Transaction,
+  session: SessionRow,
+  turn: { readonly turnId: string; readonly fencingToken: number; readonly holder: Holder },
+): void {
+  tx.rows.run(
+    "INSERT INTO turn (session_no, turn_id, fencing_token, holder_id, holder, started_at_ms) VALUES (?, ?, ?, ?, ?, ?)",
+    session.session_no,
+    turn.turnId,
+    turn.fencingToken,
+    turn.holder.holderId,
+    JSON.stringify(turn.holder),
+    tx.atMs,
+  );
+}
+
+/** Ends the row alone; its calls and inputs are the settlement's business. A stop that was asked for is answered by the end. */
+export function endTurn(tx: Transaction, session: SessionRow, row: TurnRow, end: TurnEnd): EndedTurn {
+  const ended: TurnRow = {
+    ...row,
+    stop: null,
+    outcome: end.outcome,
+    reason: end.reason ?? null,
+    detail: end.detail ?? null,
+    usage: toJson(end.usage),
+    ended_at_ms: tx.atMs,
+  };
+  tx.rows.run(
+    "UPDATE turn SET stop = NULL, outcome = ?, reason = ?, detail = ?, usage = ?, ended_at_ms = ? WHERE session_no = ? AND turn_id = ?",
+    ended.outcome,
+    ended.reason,
+    ended.detail,
+    ended.usage,
+    ended.ended_at_ms,
+    session.session_no,
+    row.turn_id,
+  );
+  return endedTurn(session.session_id, ended, end.outcome, tx.atMs);
+}
+
+export function askToStop(tx: Transaction, session: SessionRow, turnId: string, stop: StopRequest): void {
+  tx.rows.run(
+    "UPDATE turn SET stop = ? WHERE session_no = ? AND turn_id = ?",
+    JSON.stringify(stop),
+    session.session_no,
+    turnId,
+  );
+}
