@@ -40,6 +40,8 @@ function project(folder: string, name: string, made: MadeUpProject = {}): Readon
   const options = {
     rootDir: ".",
     noEmit: true,
+    allowImportingTsExtensions: true,
+    rewriteRelativeImportExtensions: false,
     isolatedDeclarations: false,
     declaration: false,
     declarationMap: false,
