@@ -25,14 +25,9 @@ export type TurnEventBody =
   /** An observation, never a verdict. */
   | { readonly type: "turn.stalled"; readonly idleMs: number; readonly lastProgress: string }
   | { readonly type: "turn.resumed" }
-  /** The model call failed and is tried again after `delayMs`; `afterOutput` when visible text had already come. */
-  | {
-      readonly type: "model.retry";
-      readonly attempt: number;
-      readonly delayMs: number;
-      readonly reason: string;
-      readonly afterOutput: boolean;
-    }
+  | { readonly type: "approval.requested"; readonly callId: string }
+  /** The model call failed before anything of its answer was seen, and is tried again after `delayMs`. */
+  | { readonly type: "model.retry"; readonly attempt: number; readonly delayMs: number; readonly reason: string }
   | ({ readonly type: "usage" } & Usage)
   | {
       readonly type: "turn.finished";

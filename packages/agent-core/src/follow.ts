@@ -35,7 +35,8 @@ export async function followInput(deps: FollowDeps, call: TurnCall): Promise<voi
   try {
     for (;;) {
       const input = await store.inbox.read(sessionId, inputId);
-      if (!input) throw new CodedError("SESSION_DELETED", `Session ${sessionId} was deleted while its input was waited for.`);
+      if (!input)
+        throw new CodedError("SESSION_DELETED", `Session ${sessionId} was deleted while its input was waited for.`);
       if (input.state === "settled") return call.finish(await storedEnd(store, input));
       if (input.state === "taken") {
         call.following(input.turnId);
@@ -45,7 +46,12 @@ export async function followInput(deps: FollowDeps, call: TurnCall): Promise<voi
         if (runner === undefined || runner.runnerId === deps.runnerId) return await deps.rejoin(call);
         const fate = await presence.probe(runner, runner.runnerId);
         if (fate === "dead" || fate === "unknown-here") await store.inbox.abandon(sessionId, runner.runnerId);
-        else if (isStopped) return call.finish({ outcome: "queued", reason: "user-stop", detail: "Stopped waiting. The message stays in the queue." });
+        else if (isStopped)
+          return call.finish({
+            outcome: "queued",
+            reason: "user-stop",
+            detail: "Stopped waiting. The message stays in the queue.",
+          });
       }
       await new Promise<void>((resolve) => {
         const cancel = deps.host.timers.after(pollMs, resolve);

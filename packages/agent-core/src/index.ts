@@ -1,5 +1,5 @@
 export { createAgent } from "./agent.ts";
-export type { Agent, AgentDeps } from "./agent.ts";
+export type { Agent, AgentDeps, MachineryDeps } from "./agent.ts";
 export { agentDefaults } from "./options.ts";
 export type { AgentOptions } from "./options.ts";
 export type { RunOptions, StopOptions, Turn } from "./turn-call.ts";
@@ -13,3 +13,5 @@ export { requestStop } from "./stop.ts";
 export type { StopRequestOptions } from "./stop.ts";
 export { reapTurns } from "./reaper.ts";
 export type { ReapDeps } from "./reaper.ts";
+export { withTurn } from "./with-turn.ts";
+export type { TurnHandle, WithTurnOptions, WithTurnResult } from "./with-turn.ts";

@@ -77,7 +77,12 @@ export async function untilAborted<Value>(promise: Promise<Value>, signal: Abort
 }
 
 /** Reads the stream to its end; on abort the pending read ends at once, whether or not the provider heard the signal. */
-async function readStream(deps: ModelCallDeps, stream: ReadableStream<LanguageModelV3StreamPart>, reader: StepReader, moved: () => void): Promise<void> {
+async function readStream(
+  deps: ModelCallDeps,
+  stream: ReadableStream<LanguageModelV3StreamPart>,
+  reader: StepReader,
+  moved: () => void,
+): Promise<void> {
   const parts = stream.getReader();
   const onAbort = (): void => void parts.cancel(deps.signal.reason).catch(() => {});
   deps.signal.addEventListener("abort", onAbort, { once: true });
@@ -98,7 +103,11 @@ async function readStream(deps: ModelCallDeps, stream: ReadableStream<LanguageMo
   }
 }
 
-async function tryOnce(deps: ModelCallDeps, settings: ModelCallSettings, request: LanguageModelV3CallOptions): Promise<ModelStep> {
+async function tryOnce(
+  deps: ModelCallDeps,
+  settings: ModelCallSettings,
+  request: LanguageModelV3CallOptions,
+): Promise<ModelStep> {
   const reader = new StepReader();
   try {
     await deps.beforeSideEffect();
@@ -107,7 +116,8 @@ async function tryOnce(deps: ModelCallDeps, settings: ModelCallSettings, request
   }
   // The bound is one of silence: content starts it anew, but a clock read for each delta would be waste.
   let declaredAtMs = deps.host.clock.monotonicMs();
-  const declare = (): Disposable => deps.clock.declareWait({ kind: "model", name: deps.model.id, boundMs: settings.silenceMs });
+  const declare = (): Disposable =>
+    deps.clock.declareWait({ kind: "model", name: deps.model.id, boundMs: settings.silenceMs });
   let wait = declare();
   const moved = (): void => {
     const nowMs = deps.host.clock.monotonicMs();
@@ -117,7 +127,10 @@ async function tryOnce(deps: ModelCallDeps, settings: ModelCallSettings, request
     declaredAtMs = nowMs;
   };
   try {
-    const { stream } = await untilAborted(Promise.resolve(deps.model.languageModel.doStream({ ...request, abortSignal: deps.signal })), deps.signal);
+    const { stream } = await untilAborted(
+      Promise.resolve(deps.model.languageModel.doStream({ ...request, abortSignal: deps.signal })),
+      deps.signal,
+    );
     await readStream(deps, stream, reader, moved);
     if (!reader.hasOutput) throw new CodedError("MODEL_EMPTY", `${deps.model.id} gave an empty answer.`);
     return { reader };
@@ -141,7 +154,14 @@ export async function callModel(
   for (let attempt = 1; ; attempt++) {
     const step = await tryOnce(deps, settings, request);
     const { failure } = step;
-    if (!failure || step.stopped !== undefined || step.reader.hasOutput || !failure.retryable || attempt >= settings.attempts) return step;
+    if (
+      !failure ||
+      step.stopped !== undefined ||
+      step.reader.hasOutput ||
+      !failure.retryable ||
+      attempt >= settings.attempts
+    )
+      return step;
     const delayMs = retryDelayMs(failure, attempt, deps.host.random.unit());
     if (delayMs > longestRetryMs) return step;
     deps.onRetry({ attempt, delayMs, failure });

@@ -15,12 +15,14 @@ export interface AgentOptions {
     readonly renewEveryMs?: number;
   };
   /** The watchdog on progress; `undefined` values take the defaults, `false` turns it off. */
-  readonly liveness?: false | {
-    /** A turn without progress for so long is stopped. Default 600,000. */
-    readonly timeoutMs?: number;
-    /** How often it is looked at. Default 15,000. */
-    readonly pollMs?: number;
-  };
+  readonly liveness?:
+    | false
+    | {
+        /** A turn without progress for so long is stopped. Default 600,000. */
+        readonly timeoutMs?: number;
+        /** How often it is looked at. Default 15,000. */
+        readonly pollMs?: number;
+      };
   /** How long a call waits for a busy session. Default 1,800,000; a call may say otherwise. */
   readonly waitMs?: number;
   /** The largest input, in bytes of UTF-8. Default 1,048,576: more would be in the way of every later turn. */
@@ -40,19 +42,40 @@ export interface ResolvedAgentOptions {
   readonly modelAttempts: number;
 }
 
-export const agentDefaults = Object.freeze({
+interface AgentDefaults {
+  readonly maxIterations: number;
+  readonly lease: { readonly ttlMs: number; readonly renewEveryMs: number };
+  readonly liveness: { readonly timeoutMs: number; readonly pollMs: number };
+  readonly waitMs: number;
+  readonly inputBytesMax: number;
+  readonly modelAttempts: number;
+}
+
+/** What an option that is not given takes; the reason of each number stands at the option. */
+export const agentDefaults: AgentDefaults = Object.freeze({
   maxIterations: 90,
   lease: Object.freeze({ ttlMs: 300_000, renewEveryMs: 60_000 }),
   liveness: Object.freeze({ timeoutMs: 600_000, pollMs: 15_000 }),
   waitMs: 1_800_000,
   inputBytesMax: 1_048_576,
   modelAttempts: 3,
-}) satisfies Readonly<Record<string, unknown>>;
+});
 
-const known = new Set<keyof AgentOptions>(["system", "workspace", "maxIterations", "lease", "liveness", "waitMs", "inputBytesMax", "modelAttempts"]);
+const known = new Set<keyof AgentOptions>([
+  "system",
+  "workspace",
+  "maxIterations",
+  "lease",
+  "liveness",
+  "waitMs",
+  "inputBytesMax",
+  "modelAttempts",
+]);
 
 function refuse(option: string, expected: string, got: unknown): never {
-  throw new CodedError("OPTION_INVALID", `Agent option ${option}: expected ${expected}, got ${String(got)}.`, { context: { option } });
+  throw new CodedError("OPTION_INVALID", `Agent option ${option}: expected ${expected}, got ${String(got)}.`, {
+    context: { option },
+  });
 }
 
 function positive(option: string, value: number): number {
@@ -69,11 +92,23 @@ export function resolveAgentOptions(options: AgentOptions, workingFolder: string
     if (!known.has(name as keyof AgentOptions)) refuse(name, `one of ${[...known].join(", ")}`, "an unknown option");
   }
   const ttlMs = positive("lease.ttlMs", options.lease?.ttlMs ?? agentDefaults.lease.ttlMs);
-  const renewEveryMs = positive("lease.renewEveryMs", options.lease?.renewEveryMs ?? Math.min(agentDefaults.lease.renewEveryMs, ttlMs / 5));
-  if (renewEveryMs * 2 > ttlMs) refuse("lease.renewEveryMs", `at most half of lease.ttlMs (${ttlMs}), so that one late renewal loses nothing`, renewEveryMs);
+  const renewEveryMs = positive(
+    "lease.renewEveryMs",
+    options.lease?.renewEveryMs ?? Math.min(agentDefaults.lease.renewEveryMs, ttlMs / 5),
+  );
+  if (renewEveryMs * 2 > ttlMs)
+    refuse(
+      "lease.renewEveryMs",
+      `at most half of lease.ttlMs (${ttlMs}), so that one late renewal loses nothing`,
+      renewEveryMs,
+    );
   const { liveness } = options;
-  const timeoutMs = liveness === false ? 0 : positive("liveness.timeoutMs", liveness?.timeoutMs ?? agentDefaults.liveness.timeoutMs);
-  const pollMs = liveness === false ? 0 : positive("liveness.pollMs", liveness?.pollMs ?? Math.min(agentDefaults.liveness.pollMs, timeoutMs / 4));
+  const timeoutMs =
+    liveness === false ? 0 : positive("liveness.timeoutMs", liveness?.timeoutMs ?? agentDefaults.liveness.timeoutMs);
+  const pollMs =
+    liveness === false
+      ? 0
+      : positive("liveness.pollMs", liveness?.pollMs ?? Math.min(agentDefaults.liveness.pollMs, timeoutMs / 4));
   const waitMs = options.waitMs ?? agentDefaults.waitMs;
   if (!Number.isFinite(waitMs) || waitMs < 0) refuse("waitMs", "a finite number of at least 0", waitMs);
   return Object.freeze({

@@ -55,18 +55,20 @@ function append(prompt: LanguageModelV3Prompt, message: LanguageModelV3Message):
 }
 
 /** Builds the prompt for `modelId` from entries in context order. */
-export function buildPrompt(system: string | undefined, bodies: readonly EntryBody[], modelId: string): LanguageModelV3Prompt {
+export function buildPrompt(
+  system: string | undefined,
+  bodies: readonly EntryBody[],
+  modelId: string,
+): LanguageModelV3Prompt {
   const prompt: LanguageModelV3Prompt = system ? [{ role: "system", content: system }] : [];
   let open: LanguageModelV3ToolCallPart[] = [];
   const closeOpen = (): void => {
-    const unanswered = open.map(
-      (call): LanguageModelV3ToolResultPart => ({
-        type: "tool-result",
-        toolCallId: call.toolCallId,
-        toolName: call.toolName,
-        output: { type: "error-text", value: "No result of this call was recorded." },
-      }),
-    );
+    const unanswered = open.map((call): LanguageModelV3ToolResultPart => ({
+      type: "tool-result",
+      toolCallId: call.toolCallId,
+      toolName: call.toolName,
+      output: { type: "error-text", value: "No result of this call was recorded." },
+    }));
     if (unanswered.length > 0) append(prompt, { role: "tool", content: unanswered });
     open = [];
   };
@@ -82,7 +84,7 @@ export function buildPrompt(system: string | undefined, bodies: readonly EntryBo
       case "assistant": {
         closeOpen();
         const content = assistantContent(body, modelId);
-        if (content.length === 0 || content.every((part) => part.type === "reasoning")) break;
+        if (content.every((part) => part.type === "reasoning")) break;
         open = content.filter((part) => part.type === "tool-call");
         append(prompt, { role: "assistant", content });
         break;

@@ -8,12 +8,17 @@ export type ReapDeps = Pick<TurnDeps, "store" | "presence"> & {
 
 /** The grant of a lease whose holder is provably gone; nothing for one that may live. */
 export async function deadGrantOf(deps: Pick<ReapDeps, "presence">, lease: LeaseView): Promise<Grant | undefined> {
-  const grant: Grant = { sessionId: lease.sessionId, holderId: lease.holder.holderId, fencingToken: lease.fencingToken };
+  const grant: Grant = {
+    sessionId: lease.sessionId,
+    holderId: lease.holder.holderId,
+    fencingToken: lease.fencingToken,
+  };
   if (lease.standing === "expired") return grant;
   const first = await deps.presence.probe(lease.holder, lease.holder.holderId);
   if (first === "dead") return grant;
   // A live process that does not know the lease has leaked it; asked twice, since a grant is registered just before it is sent.
-  if (first === "unknown-here" && (await deps.presence.probe(lease.holder, lease.holder.holderId)) === "unknown-here") return grant;
+  if (first === "unknown-here" && (await deps.presence.probe(lease.holder, lease.holder.holderId)) === "unknown-here")
+    return grant;
   return undefined;
 }
 

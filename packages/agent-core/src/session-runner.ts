@@ -1,7 +1,5 @@
-import type { Host } from "@turnkeeper/kernel";
-import type { ResolvedModel } from "@turnkeeper/models";
 import { CodedError } from "@turnkeeper/kernel";
-import type { EntryBody, HandOver, Runner, TakenInput } from "@turnkeeper/state-store";
+import type { HandOver, Runner, TakenInput } from "@turnkeeper/state-store";
 import { acquireTurnLease } from "@turnkeeper/turn-lease";
 import type { TurnLeaseResult } from "@turnkeeper/turn-lease";
 import { createProgressClock } from "@turnkeeper/turn-liveness";
@@ -9,25 +7,32 @@ import type { ProgressClock } from "@turnkeeper/turn-liveness";
 import type { TurnInterrupt } from "@turnkeeper/interrupt";
 import type { TurnEventBody } from "./events.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
-import type { ToolSet } from "./tool-input.ts";
+import type { Approval } from "./tool-call.ts";
 import type { CallEnd, StopOptions, TurnCall } from "./turn-call.ts";
-import { TurnLoop } from "./turn-loop.ts";
 import { conductTurn } from "./turn-machinery.ts";
-import type { ConductedTurn, TurnDeps } from "./turn-machinery.ts";
+import type { ConductedTurn, TurnDeps, TurnEnding, TurnScope } from "./turn-machinery.ts";
 
 type Granted = Extract<TurnLeaseResult, { kind: "granted" }>;
 
-/** A conversation as the last turn of this process left it: current as long as the revision is the store's. */
-export interface KnownContext {
+/** What a turn starts with. */
+export interface TurnStart {
+  readonly input: TakenInput;
+  /** The transcript's revision before the input's own entry. */
   readonly revision: number;
-  readonly bodies: EntryBody[];
+  readonly approval: Approval;
+  readonly emit: (event: TurnEventBody) => void;
+}
+
+/** What runs inside a turn: our loop, or somebody else's. */
+export interface TurnBody {
+  run(scope: TurnScope, start: TurnStart): Promise<TurnEnding>;
+  /** Told how the turn was written down. */
+  ended?(sessionId: string, conducted: ConductedTurn): void;
 }
 
 export interface RunnerDeps extends TurnDeps {
   readonly runner: Runner;
-  readonly model: ResolvedModel;
-  readonly tools: ToolSet;
-  readonly contexts: Map<string, KnownContext>;
+  readonly body: TurnBody;
   readonly killProcessesOf?: ((turnId: string) => Promise<void>) | undefined;
   /** Takes over a call whose input somebody else runs. */
   follow(call: TurnCall): void;
@@ -37,7 +42,6 @@ export interface RunnerDeps extends TurnDeps {
 
 /** The runner of a session competes as long as it has calls; each call has a patience of its own. */
 const competeMs = 7 * 24 * 3_600_000;
-const knownContextsMax = 64;
 
 export function endOfStoreFailure(error: unknown): CallEnd {
   if (CodedError.is(error)) return { outcome: "failed", reason: error.code, detail: error.message };
@@ -55,7 +59,7 @@ export class SessionRunner {
   readonly #calls = new Map<string, TurnCall[]>();
   #loop: Promise<void> | undefined;
   #acquiring: AbortController | undefined;
-  #current: { readonly interrupt: TurnInterrupt; readonly turnId: string } | undefined;
+  #current: TurnInterrupt | undefined;
   #hasOrphans = false;
   #isClosing = false;
 
@@ -65,16 +69,13 @@ export class SessionRunner {
     this.#sessionId = sessionId;
   }
 
-  get #host(): Host {
-    return this.#deps.host;
-  }
-
   /** A call whose input is stored and names this runner. */
   add(call: TurnCall): void {
     const { inputId } = call.request;
     this.#calls.set(inputId, [...(this.#calls.get(inputId) ?? []), call]);
     call.onStop = (options) => void this.#stopWaiting(call, options);
-    call.onWaitedOut = () => void this.#withdraw(call, "expired", { outcome: "busy", reason: "session_busy", detail: busyDetail(call) });
+    call.onWaitedOut = () =>
+      void this.#withdraw(call, "expired", { outcome: "busy", reason: "session_busy", detail: busyDetail(call) });
     if (this.#current) call.waiting(this.#deps.runner);
     this.#start();
   }
@@ -88,7 +89,12 @@ export class SessionRunner {
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#acquiring?.abort();
-    void this.#current?.interrupt.interrupt({ hard: true, reason: "shutdown", by: "this process", message: "The process that ran this turn is shutting down." });
+    void this.#current?.interrupt({
+      hard: true,
+      reason: "shutdown",
+      by: "this process",
+      message: "The process that ran this turn is shutting down.",
+    });
     await this.#loop;
     await this.#deps.store.inbox.abandon(this.#sessionId, this.#deps.runner.runnerId);
     for (const call of [...this.#calls.values()].flat()) call.finish({ outcome: "queued", reason: "shutdown" });
@@ -120,17 +126,21 @@ export class SessionRunner {
     const turnId = host.random.id();
     const clock = createProgressClock({ host });
     this.#acquiring = new AbortController();
-    const result = await acquireTurnLease({ store: store.leases, inbox: store.inbox, scheduler, host, presence }, this.#sessionId, {
-      ...lease,
-      waitMs: competeMs,
-      signal: this.#acquiring.signal,
-      begin: { turnId, runnerId: runner.runnerId },
-      // Renewal needs evidence that the turn moves: a lease that is renewed for a stuck turn hides it.
-      mayRenew: () => liveness === undefined || clock.hasEvidence(liveness.timeoutMs),
-      onWaiting: (view) => {
-        for (const call of [...this.#calls.values()].flat()) call.waiting(view.holder);
+    const result = await acquireTurnLease(
+      { store: store.leases, inbox: store.inbox, scheduler, host, presence },
+      this.#sessionId,
+      {
+        ...lease,
+        waitMs: competeMs,
+        signal: this.#acquiring.signal,
+        begin: { turnId, runnerId: runner.runnerId },
+        // Renewal needs evidence that the turn moves: a lease that is renewed for a stuck turn hides it.
+        mayRenew: () => liveness === undefined || clock.hasEvidence(liveness.timeoutMs),
+        onWaiting: (view) => {
+          for (const call of [...this.#calls.values()].flat()) call.waiting(view.holder);
+        },
       },
-    });
+    );
     this.#acquiring = undefined;
     switch (result.kind) {
       case "granted":
@@ -158,8 +168,6 @@ export class SessionRunner {
     const emit = (event: TurnEventBody): void => {
       for (const call of calls) call.emit(event);
     };
-    let loop: TurnLoop | undefined;
-    let bodies: EntryBody[] = [];
     const conducted = await conductTurn(
       this.#deps,
       {
@@ -167,10 +175,11 @@ export class SessionRunner {
         turnId,
         clock,
         onInterrupt: (interrupt) => {
-          this.#current = { interrupt, turnId };
+          this.#current = interrupt;
           for (const call of calls) {
             call.started(turnId, lease.fencingToken);
-            call.onStop = ({ hard = false, by = "caller" }) => void interrupt.interrupt({ hard, reason: "user-stop", by });
+            call.onStop = ({ hard = false, by = "caller" }) =>
+              void interrupt.interrupt({ hard, reason: "user-stop", by });
           }
           // Whoever else waits here waits for this turn now.
           for (const call of [...this.#calls.values()].flat()) call.waiting(this.#deps.runner);
@@ -184,40 +193,15 @@ export class SessionRunner {
       async (scope) => {
         // What a dead predecessor left running on this host ends before this turn's first side effect.
         if (predecessor) await this.#deps.killProcessesOf?.(predecessor.turn.turnId);
-        bodies = await this.#context(granted.revision, input);
-        loop = new TurnLoop(
-          { ...this.#deps, approval: calls[0]?.request.approval ?? "deny", emit },
-          { ...this.#options, silenceMs: this.#deps.model.silenceMs ?? this.#options.liveness?.timeoutMs ?? 600_000 },
-          scope,
-          bodies,
-        );
-        return loop.run();
+        const approval = calls[0]?.request.approval ?? "deny";
+        return this.#deps.body.run(scope, { input, revision: granted.revision, approval, emit });
       },
     );
     this.#current = undefined;
-    this.#remember(conducted, bodies);
+    this.#deps.body.ended?.(this.#sessionId, conducted);
     this.#hasOrphans = this.#mustCompeteAgain(conducted.handOver);
-    const { outcome, reason, detail, usage } = conducted.ending;
-    const facts = { ...(reason === undefined ? {} : { reason }), ...(detail === undefined ? {} : { detail }), ...(usage === undefined ? {} : { usage }) };
-    for (const call of calls) call.finish({ outcome, text: loop?.answerText ?? "", ...facts });
-  }
-
-  /** The conversation up to the input, from memory where the store says that nothing has changed since. */
-  async #context(revision: number, input: TakenInput): Promise<EntryBody[]> {
-    const known = this.#deps.contexts.get(this.#sessionId);
-    if (known?.revision === revision) return [...known.bodies, { role: "user", text: input.text, inputId: input.inputId }];
-    const { entries } = await this.#deps.store.transcript.load(this.#sessionId);
-    return entries.map((entry) => entry.body);
-  }
-
-  #remember({ ending, revision }: ConductedTurn, bodies: EntryBody[]): void {
-    const { contexts } = this.#deps;
-    contexts.delete(this.#sessionId);
-    // Only an answered turn wrote exactly what the loop holds; after any other the store may have closed calls.
-    if (revision === undefined || ending.outcome !== "answered") return;
-    contexts.set(this.#sessionId, { revision, bodies });
-    const [oldest] = contexts.keys();
-    if (contexts.size > knownContextsMax && oldest !== undefined) contexts.delete(oldest);
+    const { entries: _entries, ...end } = conducted.ending;
+    for (const call of calls) call.finish(end);
   }
 
   /** Orphans, or our own next input: nobody else was woken for them. */

@@ -43,7 +43,9 @@ function usageOf(usage: LanguageModelV3Usage): Usage {
 /** Sums two counts of tokens; one that neither side gave stays absent. */
 export function addUsage(left: Usage, right: Usage): Usage {
   const keys = ["inputTokens", "cachedInputTokens", "outputTokens", "reasoningTokens"] as const;
-  const sums = keys.flatMap((key) => (left[key] === undefined && right[key] === undefined ? [] : [[key, (left[key] ?? 0) + (right[key] ?? 0)] as const]));
+  const sums = keys.flatMap((key) =>
+    left[key] === undefined && right[key] === undefined ? [] : [[key, (left[key] ?? 0) + (right[key] ?? 0)] as const],
+  );
   return Object.fromEntries(sums) as Usage;
 }
 
@@ -101,7 +103,10 @@ export class StepReader {
     }
   }
 
-  #grow(type: "text" | "reasoning", part: { readonly type: string; readonly id: string; readonly delta?: string; readonly providerMetadata?: unknown }): StepEvent | undefined {
+  #grow(
+    type: "text" | "reasoning",
+    part: { readonly type: string; readonly id: string; readonly delta?: string; readonly providerMetadata?: unknown },
+  ): StepEvent | undefined {
     const key = `${type}/${part.id}`;
     let growing = this.#growing.get(key);
     if (!growing) {
@@ -121,7 +126,11 @@ export class StepReader {
    * The step as the transcript keeps it. `callPart` gives a call its stored form, or nothing where the call is not to
    * be kept (a step that was cut). Empty text is left out: providers refuse it; empty reasoning may carry a signature.
    */
-  parts(callPart: (call: RawToolCall) => { readonly callId: string; readonly name: string; readonly input: JsonValue } | undefined): AssistantPart[] {
+  parts(
+    callPart: (
+      call: RawToolCall,
+    ) => { readonly callId: string; readonly name: string; readonly input: JsonValue } | undefined,
+  ): AssistantPart[] {
     return this.#parts.flatMap((part): AssistantPart[] => {
       const provider = part.provider === undefined ? {} : { provider: part.provider };
       if (part.type === "call") {
@@ -129,7 +138,9 @@ export class StepReader {
         return stored ? [{ type: "tool-call", ...stored, ...provider } satisfies ToolCallPart] : [];
       }
       const text = part.pieces.join();
-      return text.length > 0 || (part.type === "reasoning" && part.provider !== undefined) ? [{ type: part.type, text, ...provider }] : [];
+      return text.length > 0 || (part.type === "reasoning" && part.provider !== undefined)
+        ? [{ type: part.type, text, ...provider }]
+        : [];
     });
   }
 }

@@ -13,7 +13,11 @@ export interface StopRequestOptions {
  * Asks the turn that runs on a session to stop, in whatever process it runs, and answers at once. The request is
  * stored on that turn; a wake-up makes its holder look at it now. Pending inputs are not touched.
  */
-export async function requestStop(deps: Pick<TurnDeps, "store" | "presence">, sessionId: string, options: StopRequestOptions): Promise<RequestStopResult> {
+export async function requestStop(
+  deps: Pick<TurnDeps, "store" | "presence">,
+  sessionId: string,
+  options: StopRequestOptions,
+): Promise<RequestStopResult> {
   const result = await deps.store.turns.requestStop(sessionId, options);
   // Only a hint: a holder that misses it polls.
   if (result.kind === "requested") void deps.presence.wake(result.turn.holder, sessionId).catch(() => "unknown");

@@ -11,7 +11,9 @@ export function answerTextOf(entries: readonly Pick<Entry, "body">[]): string {
 /** How a settled input ended, told as the call that ran it was told. */
 export async function storedEnd(store: StateStore, input: SettledInput): Promise<CallEnd> {
   if (input.turnId === undefined) {
-    return input.end === "expired" ? { outcome: "busy", reason: "session_busy" } : { outcome: "cancelled", reason: "user-stop" };
+    return input.end === "expired"
+      ? { outcome: "busy", reason: "session_busy" }
+      : { outcome: "cancelled", reason: "user-stop" };
   }
   const turn = await store.turns.read(input.sessionId, input.turnId);
   const { entries } = await store.transcript.load(input.sessionId, { turnId: input.turnId, all: true });

@@ -49,7 +49,10 @@ const hardGraceMs = 2000;
 export const processMarkerName = "TURNKEEPER_TURN";
 
 /** Finds the tool and checks the arguments; nothing runs and nothing is refused yet. */
-export async function prepareCall(tools: ToolSet, call: { readonly callId: string; readonly name: string; readonly inputText: string }): Promise<PreparedCall> {
+export async function prepareCall(
+  tools: ToolSet,
+  call: { readonly callId: string; readonly name: string; readonly inputText: string },
+): Promise<PreparedCall> {
   const tool = tools.get(call.name);
   if (tool) return { callId: call.callId, name: tool.name, tool, parsed: await parseArguments(tool, call.inputText) };
   const name = call.name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64) || "unnamed";
@@ -71,7 +74,11 @@ async function settledOrDetached(deps: ToolRunDeps, running: Promise<Settled>): 
   let cancelTimer = (): void => {};
   let removeListeners = (): void => {};
   const detached = new Promise<Settled>((resolve) => {
-    const detach = (): void => resolve({ status: "interrupted", output: "The turn was stopped. This call did not end in time and was left behind; it may have had its effect." });
+    const detach = (): void =>
+      resolve({
+        status: "interrupted",
+        output: "The turn was stopped. This call did not end in time and was left behind; it may have had its effect.",
+      });
     const arm = (): void => {
       cancelTimer();
       cancelTimer = deps.host.timers.after(hardSignal.aborted ? hardGraceMs : softGraceMs, detach);
@@ -99,7 +106,14 @@ async function approved(deps: ToolRunDeps, call: PreparedCall, tool: ToolDefinit
   const { sessionId, turnId, clock, interrupt } = deps.scope;
   deps.onApprovalRequested(call.callId);
   using _wait = clock.declareWait({ kind: "approval", name: call.name, boundMs: approvalBoundMs });
-  const answer = await deps.approval({ sessionId, turnId, callId: call.callId, name: call.name, input: call.parsed.stored, signal: interrupt.signal });
+  const answer = await deps.approval({
+    sessionId,
+    turnId,
+    callId: call.callId,
+    name: call.name,
+    input: call.parsed.stored,
+    signal: interrupt.signal,
+  });
   clock.progress("approval", call.name);
   return answer === "allow";
 }
@@ -125,7 +139,9 @@ async function execute(deps: ToolRunDeps, call: PreparedCall, tool: ToolDefiniti
   const run = async (): Promise<Settled> => {
     try {
       const output = await tool.execute(value, contextOf(deps, call));
-      return interrupt.signal.aborted ? { status: "interrupted", output: output ?? null } : { status: "ok", output: output ?? null };
+      return interrupt.signal.aborted
+        ? { status: "interrupted", output: output ?? null }
+        : { status: "ok", output: output ?? null };
     } catch (error) {
       return { status: interrupt.signal.aborted ? "interrupted" : "error", output: messageOf(error) };
     }
@@ -136,7 +152,10 @@ async function execute(deps: ToolRunDeps, call: PreparedCall, tool: ToolDefiniti
 }
 
 /** A result for a call that never started, because the turn was stopped first. */
-export const notStarted: Settled = { status: "interrupted", output: "Not run: the turn was stopped before this call started." };
+export const notStarted: Settled = {
+  status: "interrupted",
+  output: "Not run: the turn was stopped before this call started.",
+};
 
 /**
  * Runs one prepared call to its one result. Nothing the tool does can end the turn: bad arguments, a throw, a refusal
@@ -154,7 +173,11 @@ export async function runToolCall(deps: ToolRunDeps, call: PreparedCall): Promis
     const typed = tool as ToolDefinition;
     if (!(await approved(deps, call, typed, parsed.value))) {
       deps.onStarted(call);
-      return settle({ status: "denied", output: "Denied: this call needs approval and was not allowed. Do not repeat it; go on without it or say what you need." });
+      return settle({
+        status: "denied",
+        output:
+          "Denied: this call needs approval and was not allowed. Do not repeat it; go on without it or say what you need.",
+      });
     }
     await deps.scope.beforeSideEffect();
     deps.onStarted(call);

@@ -9,7 +9,11 @@ export type ToolSet = ReadonlyMap<string, AnyTool>;
 export function toolSet(tools: readonly AnyTool[]): ToolSet {
   const byName = new Map<string, AnyTool>();
   for (const tool of tools) {
-    if (byName.has(tool.name)) throw new CodedError("TOOL_DUPLICATE", `Two tools are named ${tool.name}; every tool of an agent needs its own name.`);
+    if (byName.has(tool.name))
+      throw new CodedError(
+        "TOOL_DUPLICATE",
+        `Two tools are named ${tool.name}; every tool of an agent needs its own name.`,
+      );
     byName.set(tool.name, tool);
   }
   return byName;
@@ -19,9 +23,17 @@ export function toolSet(tools: readonly AnyTool[]): ToolSet {
 export function declarationOf(tool: AnyTool): LanguageModelV3FunctionTool {
   const schema = tool.jsonSchema ?? tool.input["~standard"].jsonSchema?.input({ target: "draft-07" });
   if (!schema) {
-    throw new CodedError("TOOL_SCHEMA", `Tool ${tool.name}: its ${tool.input["~standard"].vendor} schema gives no JSON Schema; pass one as jsonSchema.`);
+    throw new CodedError(
+      "TOOL_SCHEMA",
+      `Tool ${tool.name}: its ${tool.input["~standard"].vendor} schema gives no JSON Schema; pass one as jsonSchema.`,
+    );
   }
-  return { type: "function", name: tool.name, description: tool.description, inputSchema: schema as LanguageModelV3FunctionTool["inputSchema"] };
+  return {
+    type: "function",
+    name: tool.name,
+    description: tool.description,
+    inputSchema: schema as LanguageModelV3FunctionTool["inputSchema"],
+  };
 }
 
 /** Arguments as the transcript keeps them, and, where they fit the tool, as the tool takes them. */
@@ -46,7 +58,10 @@ function pathOf(path: readonly (PropertyKey | { readonly key: PropertyKey })[] |
   return keys.length > 0 ? `${keys.join(".")}: ` : "";
 }
 
-async function check(schema: StandardSchema, value: JsonValue): Promise<{ readonly value: unknown } | { readonly message: string }> {
+async function check(
+  schema: StandardSchema,
+  value: JsonValue,
+): Promise<{ readonly value: unknown } | { readonly message: string }> {
   const result = await schema["~standard"].validate(value);
   if (!result.issues) return { value: result.value };
   return { message: result.issues.map((issue) => `${pathOf(issue.path)}${issue.message}`).join("; ") };
@@ -68,7 +83,11 @@ export async function parseArguments(tool: AnyTool, text: string): Promise<Parse
   }
   const checked = await check(tool.input, parsed.value);
   if ("message" in checked) {
-    return { kind: "invalid", stored: parsed.value, message: `The arguments of ${tool.name} do not fit: ${checked.message}. Correct them and call it again.` };
+    return {
+      kind: "invalid",
+      stored: parsed.value,
+      message: `The arguments of ${tool.name} do not fit: ${checked.message}. Correct them and call it again.`,
+    };
   }
   return { kind: "valid", stored: parsed.value, value: checked.value };
 }

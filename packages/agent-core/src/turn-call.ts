@@ -48,8 +48,10 @@ const firstNoticeMs = 1000;
 const longestNoticeMs = 15_000;
 
 function mergeDeltas(left: TurnEvent, right: TurnEvent): TurnEvent | undefined {
-  if (left.type !== right.type || (right.type !== "text.delta" && right.type !== "reasoning.delta")) return undefined;
-  return { ...left, text: (left as typeof right).text + right.text };
+  if (left.type === "text.delta" && right.type === "text.delta") return { ...left, text: left.text + right.text };
+  if (left.type === "reasoning.delta" && right.type === "reasoning.delta")
+    return { ...left, text: left.text + right.text };
+  return undefined;
 }
 
 export interface CallRequest {

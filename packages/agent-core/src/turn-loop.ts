@@ -1,3 +1,11 @@
+/**
+ * The agent's loop inside one turn.
+ *
+ * Owns PAIR-1: in every ended turn each stored tool call has exactly one stored result, after abort, crash and
+ * compaction too. The loop appends an assistant's calls before the first of them runs and one result for each call,
+ * whatever the tool does; what it cannot close any more (crash, lost lease, failed store), the store closes with
+ * `outcome unknown` when it ends or settles the turn.
+ */
 import type { LanguageModelV3CallOptions } from "@ai-sdk/provider";
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
@@ -23,7 +31,7 @@ export interface LoopDeps {
   readonly model: ResolvedModel;
   readonly tools: ToolSet;
   readonly approval: Approval;
-  emit(event: TurnEventBody): void;
+  readonly emit: (event: TurnEventBody) => void;
 }
 
 export interface LoopSettings {
@@ -60,21 +68,22 @@ export class TurnLoop {
     this.#bodies = bodies;
   }
 
-  /** The text of the last answer so far, whole or partial. */
-  get answerText(): string {
-    return this.#answer ? answerTextOf([{ body: this.#answer }]) : "";
+  /** Never rejects: an error is an ending too, and it keeps what had come of the answer. */
+  async run(): Promise<TurnEnding> {
+    const ending = await this.#iterate().catch((error: unknown) => endingOf(error, this.#scope.interrupt));
+    const text = this.#answer ? answerTextOf([{ body: this.#answer }]) : "";
+    return { text, usage: this.#usage, ...ending };
   }
 
-  async run(): Promise<TurnEnding> {
+  async #iterate(): Promise<TurnEnding> {
     while (this.#stepCount < this.#settings.maxIterations) {
       this.#stepCount++;
       await this.#takeSteers();
-      const step = await this.#askModel();
-      const end = await this.#finishStep(step);
-      if (end.kind === "end") return { usage: this.#usage, ...end.ending };
+      const end = await this.#finishStep(await this.#askModel());
+      if (end.kind === "end") return end.ending;
     }
     const detail = `The turn made ${this.#settings.maxIterations} model calls without coming to an answer. Send a message to go on from here.`;
-    return { outcome: "failed", reason: "MAX_ITERATIONS", detail, usage: this.#usage };
+    return { outcome: "failed", reason: "MAX_ITERATIONS", detail };
   }
 
   /** Checkpoint: what came in meanwhile joins the conversation before the model is asked again. */
@@ -84,7 +93,8 @@ export class TurnLoop {
     const waiting = await store.inbox.pending(sessionId);
     if (!waiting.some((input) => input.delivery === "steer" && input.runner === undefined)) return false;
     const taken = await store.inbox.takeSteers(grant, turnId);
-    if (taken.kind === "stale-token") throw new CodedError("LEASE_LOST", `Session ${sessionId} was taken over; this turn's writes are refused.`);
+    if (taken.kind === "stale-token")
+      throw new CodedError("LEASE_LOST", `Session ${sessionId} was taken over; this turn's writes are refused.`);
     for (const input of taken.inputs) this.#bodies.push({ role: "user", text: input.text, inputId: input.inputId });
     clock.progress("steer");
     return taken.inputs.length > 0;
@@ -104,9 +114,10 @@ export class TurnLoop {
         clock,
         model,
         signal: interrupt.signal,
-        beforeSideEffect: this.#scope.beforeSideEffect,
+        beforeSideEffect: () => this.#scope.beforeSideEffect(),
         onEvent: (event) => this.#emitStepEvent(event),
-        onRetry: ({ attempt, delayMs, failure }) => this.#deps.emit({ type: "model.retry", attempt, delayMs: Math.round(delayMs), reason: failure.message }),
+        onRetry: ({ attempt, delayMs, failure }) =>
+          this.#deps.emit({ type: "model.retry", attempt, delayMs: Math.round(delayMs), reason: failure.message }),
       },
       { attempts: this.#settings.modelAttempts, silenceMs: this.#settings.silenceMs },
       request,
@@ -126,12 +137,20 @@ export class TurnLoop {
 
   async #finishStep(step: ModelStep): Promise<StepEnd> {
     const { failure, reader } = step;
-    if (step.stopped !== undefined) return { kind: "end", ending: { ...endingOf(step.stopped, this.#scope.interrupt), entries: this.#partial(step) } };
+    if (step.stopped !== undefined)
+      return {
+        kind: "end",
+        ending: { ...endingOf(step.stopped, this.#scope.interrupt), entries: this.#partial(step) },
+      };
     if (failure) {
-      const detail = reader.hasOutput ? `${failure.message} What had come is kept and marked as partial.` : failure.message;
+      const detail = reader.hasOutput
+        ? `${failure.message} What had come is kept and marked as partial.`
+        : failure.message;
       return { kind: "end", ending: { outcome: "failed", reason: failure.code, detail, entries: this.#partial(step) } };
     }
-    const prepared = await Promise.all(reader.calls.map((call) => prepareCall(this.#deps.tools, { ...call, callId: this.#ownCallId(call) })));
+    const prepared = await Promise.all(
+      reader.calls.map((call) => prepareCall(this.#deps.tools, { ...call, callId: this.#ownCallId(call) })),
+    );
     const body = this.#assistantBody(step, prepared);
     const draft: EntryDraft = { key: `${this.#scope.turnId}/${this.#stepCount}/assistant`, body };
     this.#bodies.push(body);
@@ -144,7 +163,9 @@ export class TurnLoop {
     }
     await this.#append([draft]);
     await this.#runCalls(prepared);
-    return this.#scope.interrupt.signal.aborted ? { kind: "end", ending: interruptedEnding(this.#scope.interrupt) } : { kind: "next" };
+    return this.#scope.interrupt.signal.aborted
+      ? { kind: "end", ending: interruptedEnding(this.#scope.interrupt) }
+      : { kind: "next" };
   }
 
   async #hasSteers(): Promise<boolean> {
@@ -216,7 +237,14 @@ export class TurnLoop {
       this.#bodies.push(body);
       if (startedAtMs === undefined) continue;
       const durationMs = Math.round(host.clock.monotonicMs() - startedAtMs);
-      emit({ type: "tool.finished", callId: call.callId, name: call.name, ok: body.status === "ok", output: body.output, durationMs });
+      emit({
+        type: "tool.finished",
+        callId: call.callId,
+        name: call.name,
+        ok: body.status === "ok",
+        output: body.output,
+        durationMs,
+      });
     }
   }
 }

@@ -20,8 +20,16 @@ import { createTurnInterrupt } from "@turnkeeper/interrupt";
 import type { TurnInterrupt } from "@turnkeeper/interrupt";
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
-import type { PeriodicScheduler } from "@turnkeeper/periodic-scheduler";
-import type { EntryDraft, Grant, HandOver, InterruptReason, StateStore, TurnOutcome, Usage } from "@turnkeeper/state-store";
+import type { SharedScheduler } from "@turnkeeper/periodic-scheduler";
+import type {
+  EntryDraft,
+  Grant,
+  HandOver,
+  InterruptReason,
+  StateStore,
+  TurnOutcome,
+  Usage,
+} from "@turnkeeper/state-store";
 import type { ProcessPresence, TurnLease } from "@turnkeeper/turn-lease";
 import { watchTurn } from "@turnkeeper/turn-liveness";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
@@ -30,7 +38,7 @@ import type { ProgressClock } from "@turnkeeper/turn-liveness";
 export interface TurnDeps {
   readonly store: StateStore;
   readonly host: Host;
-  readonly scheduler: PeriodicScheduler;
+  readonly scheduler: SharedScheduler;
   readonly presence: ProcessPresence;
 }
 
@@ -56,6 +64,8 @@ export interface TurnEnding {
   readonly detail?: string;
   readonly usage?: Usage;
   readonly entries?: readonly EntryDraft[];
+  /** The answer, for the call's last event; what is stored of it stands in `entries`. */
+  readonly text?: string;
 }
 
 export interface TurnObserver {
@@ -89,8 +99,10 @@ export function interruptedEnding(interrupt: TurnInterrupt): TurnEnding {
 
 /** An error as an ending: a stop is an interruption, everything else a failure with its code. */
 export function endingOf(error: unknown, interrupt: TurnInterrupt): TurnEnding {
-  if (CodedError.is(error, "LEASE_LOST")) return { outcome: "interrupted", reason: "lease-lost", detail: error.message };
-  if (interrupt.current !== undefined && (CodedError.is(error, "INTERRUPTED") || interrupt.signal.aborted)) return interruptedEnding(interrupt);
+  if (CodedError.is(error, "LEASE_LOST"))
+    return { outcome: "interrupted", reason: "lease-lost", detail: error.message };
+  if (interrupt.current !== undefined && (CodedError.is(error, "INTERRUPTED") || interrupt.signal.aborted))
+    return interruptedEnding(interrupt);
   if (CodedError.is(error)) return { outcome: "failed", reason: error.code, detail: error.message };
   return { outcome: "failed", reason: "INTERNAL", detail: error instanceof Error ? error.message : String(error) };
 }
@@ -130,7 +142,12 @@ async function bodyOrDetach(host: Host, interrupt: TurnInterrupt, body: Promise<
 /** Runs `body` as the turn that `lease` was granted for, and ends it. Never rejects: every failure is an ending. */
 export async function conductTurn(
   deps: TurnDeps,
-  turn: { readonly lease: TurnLease; readonly turnId: string; readonly clock: ProgressClock; onInterrupt?(interrupt: TurnInterrupt): void },
+  turn: {
+    readonly lease: TurnLease;
+    readonly turnId: string;
+    readonly clock: ProgressClock;
+    onInterrupt?(interrupt: TurnInterrupt): void;
+  },
   settings: ConductSettings,
   observer: TurnObserver,
   body: (scope: TurnScope) => Promise<TurnEnding>,
@@ -173,7 +190,10 @@ export async function conductTurn(
         },
         commitAbort: async (claim, snapshot) => {
           const message = `No progress for ${Math.round(snapshot.idleMs / 1000)} s (last: ${snapshot.lastProgress}). The turn was stopped; the session is free, send again.`;
-          return (await interrupt.interrupt({ hard: true, reason: "stalled", by: "watchdog", message, claim })) === "published";
+          return (
+            (await interrupt.interrupt({ hard: true, reason: "stalled", by: "watchdog", message, claim })) ===
+            "published"
+          );
         },
         onStall: (observation) => observer.onStalled(observation.idleMs, observation.lastProgress),
         onResume: () => observer.onResumed(),
@@ -209,7 +229,8 @@ export async function conductTurn(
 const leaseLostEnding: TurnEnding = {
   outcome: "interrupted",
   reason: "lease-lost",
-  detail: "The lease of this session was lost: the turn was stopped to protect the transcript, and whoever holds the session now settles it.",
+  detail:
+    "The lease of this session was lost: the turn was stopped to protect the transcript, and whoever holds the session now settles it.",
 };
 
 async function endTurn(deps: TurnDeps, lease: TurnLease, turnId: string, wanted: TurnEnding): Promise<ConductedTurn> {
@@ -217,10 +238,11 @@ async function endTurn(deps: TurnDeps, lease: TurnLease, turnId: string, wanted:
     await lease.release();
     return { ending: leaseLostEnding };
   }
-  const endWith = (ending: TurnEnding) => async (): ReturnType<StateStore["turns"]["end"]> =>
-    deps.store.turns.end({ grant: lease.grant, turnId, ...ending, release: true });
   const write = async (ending: TurnEnding): Promise<ConductedTurn> => {
-    const result = await lease.release(endWith(ending));
+    const { text: _text, ...stored } = ending;
+    const result = await lease.release(() =>
+      deps.store.turns.end({ grant: lease.grant, turnId, ...stored, release: true }),
+    );
     if (result.kind !== "ended") return { ending: leaseLostEnding };
     return { ending, handOver: result, revision: result.revision };
   };
@@ -233,7 +255,8 @@ async function endTurn(deps: TurnDeps, lease: TurnLease, turnId: string, wanted:
       detail: error instanceof Error ? error.message : String(error),
     };
     // Entries that the store refuses must not keep the turn open: end it without them, and say why.
-    if (CodedError.is(error, "STORE_CONTRACT") || CodedError.is(error, "ENTRY_CONFLICT")) return write(failure).catch(() => ({ ending: failure }));
+    if (CodedError.is(error, "STORE_CONTRACT") || CodedError.is(error, "ENTRY_CONFLICT"))
+      return write(failure).catch(() => ({ ending: failure }));
     return { ending: failure };
   }
 }

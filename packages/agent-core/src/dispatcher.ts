@@ -1,0 +1,190 @@
+import { CodedError } from "@turnkeeper/kernel";
+import type { OfferResult, RequestStopResult, Runner } from "@turnkeeper/state-store";
+import { followInput } from "./follow.ts";
+import type { ResolvedAgentOptions } from "./options.ts";
+import { deadGrantOf } from "./reaper.ts";
+import { checkedSessionId } from "./session-id.ts";
+import { endOfStoreFailure, SessionRunner } from "./session-runner.ts";
+import type { RunnerDeps, TurnBody } from "./session-runner.ts";
+import { requestStop } from "./stop.ts";
+import { TurnCall } from "./turn-call.ts";
+import type { RunOptions, StopOptions, Turn } from "./turn-call.ts";
+import type { TurnDeps } from "./turn-machinery.ts";
+
+export interface DispatcherDeps extends TurnDeps {
+  readonly body: TurnBody;
+  readonly killProcessesOf?: ((turnId: string) => Promise<void>) | undefined;
+}
+
+const inputIdPattern = /^[\x21-\x7e]{1,200}$/;
+
+function checkedInput(text: string, options: ResolvedAgentOptions): string {
+  if (text.trim() === "") throw new CodedError("INPUT_EMPTY", "The message is empty; say something.");
+  const bytes = Buffer.byteLength(text);
+  if (bytes > options.inputBytesMax) {
+    throw new CodedError(
+      "INPUT_TOO_LARGE",
+      `The message has ${bytes} bytes; at most ${options.inputBytesMax} are taken. Put it in a file and name the file.`,
+    );
+  }
+  // A lone surrogate has no UTF-8 form: it would come back from the store as something else.
+  return text.toWellFormed();
+}
+
+function checkedInputId(inputId: string): string {
+  if (inputIdPattern.test(inputId)) return inputId;
+  throw new CodedError(
+    "INPUT_ID_INVALID",
+    `Not an input id: ${JSON.stringify(inputId.slice(0, 60))}. Use 1 to 200 printable ASCII characters without spaces.`,
+  );
+}
+
+/**
+ * Brings inputs to their durable ends: stores each before it is acknowledged, gives it to the runner of its session
+ * (one turn a session at a time in this process) or follows it where somebody else runs it.
+ */
+export class Dispatcher implements AsyncDisposable {
+  readonly #options: ResolvedAgentOptions;
+  readonly #runner: Runner;
+  readonly #registration: Disposable;
+  readonly #deps: RunnerDeps;
+  readonly #runners = new Map<string, SessionRunner>();
+  readonly #work = new Set<Promise<void>>();
+  #isClosed = false;
+
+  constructor(deps: DispatcherDeps, options: ResolvedAgentOptions) {
+    this.#options = options;
+    this.#runner = { runnerId: deps.host.random.id(), ...deps.presence.identity };
+    this.#registration = deps.presence.register(this.#runner.runnerId);
+    this.#deps = { ...deps, runner: this.#runner, follow: (call) => this.#track(this.#follow(call)), onIdle: () => {} };
+  }
+
+  run(sessionId: string, input: string, options: RunOptions = {}): Turn {
+    if (this.#isClosed) throw new CodedError("AGENT_CLOSED", "The agent is closed; make another one.");
+    const call = new TurnCall(this.#deps.host, {
+      sessionId: checkedSessionId(sessionId),
+      inputId: checkedInputId(options.inputId ?? this.#deps.host.random.id()),
+      text: checkedInput(input, this.#options),
+      onBusy: options.onBusy ?? "wait",
+      waitMs: options.waitMs ?? this.#options.waitMs,
+      approval: options.approval ?? "deny",
+    });
+    this.#track(this.#start(call));
+    return call.turn;
+  }
+
+  #track(work: Promise<void>): void {
+    this.#work.add(work);
+    void work.finally(() => this.#work.delete(work));
+  }
+
+  /** Stores the input, and gives the call to whoever will bring it to its end. Never rejects. */
+  async #start(call: TurnCall): Promise<void> {
+    let stopped: StopOptions | undefined;
+    call.onStop = (options) => void (stopped = options);
+    try {
+      const offer = await this.#offer(call);
+      if (offer.kind === "busy") {
+        const holder = offer.lease?.holder ?? offer.head?.runner;
+        return call.finish({
+          outcome: "busy",
+          reason: "session_busy",
+          ...(holder ? { detail: `Held by pid ${holder.pid} on ${holder.host}. Try again.` } : {}),
+        });
+      }
+      if (offer.kind === "conflict") {
+        const detail = `Input id ${call.request.inputId} was used with other content in session ${call.request.sessionId}; nothing was stored.`;
+        return call.finish({ outcome: "failed", reason: "input_id_conflict", detail });
+      }
+      call.emit({ type: "input.accepted", inputId: call.request.inputId });
+      if (call.request.onBusy === "interrupt" && offer.lease) await this.#interruptForMessage(call.request.sessionId);
+      await this.#place(call, offer);
+      if (stopped) call.onStop(stopped);
+    } catch (error) {
+      call.finish(endOfStoreFailure(error));
+    }
+  }
+
+  async #offer(call: TurnCall): Promise<OfferResult> {
+    const { sessionId, inputId, text, onBusy } = call.request;
+    const request = { sessionId, inputId, text, onBusy, runner: this.#runner };
+    const offer = await this.#deps.store.inbox.offer(request);
+    // A session is not busy because a dead process still has its name on it.
+    if (offer.kind !== "busy" || !offer.lease) return offer;
+    const deadGrant = await deadGrantOf(this.#deps, offer.lease);
+    return deadGrant ? this.#deps.store.inbox.offer({ ...request, deadGrant }) : offer;
+  }
+
+  async #place(call: TurnCall, offer: Extract<OfferResult, { kind: "accepted" | "known" }>): Promise<void> {
+    const { input } = offer;
+    if (input.state !== "pending") return this.#deps.follow(call);
+    if (input.runner?.runnerId === this.#runner.runnerId) return this.#runnerOf(call.request.sessionId).add(call);
+    if (input.runner !== undefined) return this.#deps.follow(call);
+    call.finish({ outcome: "queued" });
+  }
+
+  async #interruptForMessage(sessionId: string): Promise<void> {
+    await requestStop(this.#deps, sessionId, { hard: false, reason: "user-message", by: `pid ${this.#runner.pid}` });
+  }
+
+  async #follow(call: TurnCall): Promise<void> {
+    const { runnerId } = this.#runner;
+    await followInput(
+      { ...this.#deps, runnerId, rejoin: async (back) => this.#place(back, await this.#adopt(back)) },
+      call,
+    );
+  }
+
+  async #adopt(call: TurnCall): Promise<Extract<OfferResult, { kind: "accepted" | "known" }>> {
+    const { sessionId, inputId, text } = call.request;
+    const offer = await this.#deps.store.inbox.offer({
+      sessionId,
+      inputId,
+      text,
+      onBusy: "wait",
+      runner: this.#runner,
+    });
+    if (offer.kind === "accepted" || offer.kind === "known") return offer;
+    throw new CodedError(
+      "STORE_CONTRACT",
+      `Input ${inputId} of session ${sessionId} was offered again and answered ${offer.kind}.`,
+    );
+  }
+
+  #runnerOf(sessionId: string): SessionRunner {
+    let runner = this.#runners.get(sessionId);
+    if (!runner) {
+      runner = new SessionRunner(
+        { ...this.#deps, onIdle: () => void this.#runners.delete(sessionId) },
+        this.#options,
+        sessionId,
+      );
+      this.#runners.set(sessionId, runner);
+    }
+    return runner;
+  }
+
+  async stop(sessionId: string, options: StopOptions = {}): Promise<RequestStopResult> {
+    const { hard = false, by = `pid ${this.#runner.pid}` } = options;
+    return requestStop(this.#deps, checkedSessionId(sessionId), { hard, reason: "user-stop", by });
+  }
+
+  async idle(): Promise<void> {
+    while (this.#work.size > 0 || this.#runners.size > 0) {
+      await Promise.all(this.#work);
+      await Promise.all([...this.#runners.values()].map((runner) => runner.idle()));
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    await Promise.all([...this.#runners.values()].map((runner) => runner.close()));
+    await this.idle();
+    this.#registration[Symbol.dispose]();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}

@@ -1,0 +1,2 @@
+export { scriptedModel } from "./scripted-model.ts";
+export type { ScriptedModel, ScriptedStep } from "./scripted-model.ts";

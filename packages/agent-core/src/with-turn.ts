@@ -1,0 +1,115 @@
+import { CodedError } from "@turnkeeper/kernel";
+import type { EntryDraft, TakenInput, Transcript } from "@turnkeeper/state-store";
+import { openMachinery } from "./agent.ts";
+import type { MachineryDeps } from "./agent.ts";
+import { Dispatcher } from "./dispatcher.ts";
+import type { TurnFinished } from "./events.ts";
+import { resolveAgentOptions } from "./options.ts";
+import type { AgentOptions } from "./options.ts";
+import type { RunOptions } from "./turn-call.ts";
+import type { TurnScope } from "./turn-machinery.ts";
+
+/** What somebody else's agent loop works with inside a turn. */
+export interface TurnHandle {
+  readonly sessionId: string;
+  readonly turnId: string;
+  /** Give it to whatever the loop writes to outside the store: a receiver that has seen a greater one refuses it. */
+  readonly fencingToken: number;
+  /** What this turn answers: the caller's own input, or an older one that waited without a process to run it. */
+  readonly input: Pick<TakenInput, "inputId" | "text">;
+  /** Aborts on any stop of the turn: lease lost, stalled, user stop, shutdown. Hand it to every call that takes one. */
+  readonly signal: AbortSignal;
+  /** Says that the turn moved. A loop that says nothing for its bound is taken for stuck and stopped. */
+  progress(kind: string, detail?: string): void;
+  /** Announces a silence and its bound, in milliseconds; dispose it when the wait is over. */
+  declareWait(name: string, boundMs: number): Disposable;
+  /** Call it before each side effect: throws when the turn was stopped or its lease no longer holds. */
+  beforeSideEffect(): Promise<void>;
+  /** The conversation so far, this turn's input with it. */
+  load(): Promise<Transcript>;
+  /** One durable step, all or nothing, refused once another process has the session. */
+  append(entries: readonly EntryDraft[]): Promise<void>;
+}
+
+export type WithTurnResult<Value> =
+  /** The turn ended; `value` is what the body returned. */
+  | { readonly kind: "answered"; readonly value: Value }
+  /** It did not come to an answer: stopped, failed to get the session, cancelled. `finished` says why. */
+  | { readonly kind: "ended"; readonly finished: TurnFinished };
+
+export type WithTurnOptions = Omit<AgentOptions, "system" | "workspace" | "maxIterations" | "modelAttempts"> &
+  Pick<RunOptions, "inputId" | "onBusy">;
+
+function handleOf({ store }: Pick<MachineryDeps, "store">, scope: TurnScope, input: TakenInput): TurnHandle {
+  const { sessionId, turnId, grant, interrupt, clock } = scope;
+  return {
+    sessionId,
+    turnId,
+    fencingToken: grant.fencingToken,
+    input: { inputId: input.inputId, text: input.text },
+    signal: interrupt.signal,
+    progress: (kind, detail) => clock.progress(kind, detail),
+    declareWait: (name, boundMs) => clock.declareWait({ kind: "tool", name, boundMs }),
+    beforeSideEffect: () => scope.beforeSideEffect(),
+    load: () => store.transcript.load(sessionId),
+    append: async (entries) => {
+      const result = await store.transcript.append({ grant, turnId, entries });
+      if (result.kind !== "committed")
+        throw new CodedError("LEASE_LOST", `Session ${sessionId} was taken over; this turn's writes are refused.`);
+    },
+  };
+}
+
+/**
+ * Runs any async function as a durable turn: its input is stored before it runs and settled when it ends, one turn at a
+ * time runs on the session over all processes, a stuck one is stopped, and a stop from anywhere reaches its signal.
+ *
+ * The body runs once for each input it must answer: older inputs of dead processes first, then the caller's own. What
+ * it throws ends the turn as failed and is thrown again here, after the session was freed.
+ */
+export async function withTurn<Value>(
+  deps: MachineryDeps,
+  sessionId: string,
+  input: string,
+  body: (turn: TurnHandle) => Promise<Value>,
+  options: WithTurnOptions = {},
+): Promise<WithTurnResult<Value>> {
+  const { inputId, onBusy, ...rest } = options;
+  const resolved = resolveAgentOptions(rest, process.cwd());
+  const { closeOwn, ...machinery } = await openMachinery(deps);
+  let own: { readonly value: Value } | { readonly error: unknown } | undefined;
+  const dispatcher = new Dispatcher(
+    {
+      ...machinery,
+      killProcessesOf: deps.killProcessesOf,
+      body: {
+        run: async (scope, start) => {
+          const isOwn = start.input.inputId === call.inputId;
+          try {
+            const value = await body(handleOf(machinery, scope, start.input));
+            if (isOwn) own = { value };
+            return { outcome: "answered" };
+          } catch (error) {
+            if (isOwn) own = { error };
+            throw error;
+          }
+        },
+      },
+    },
+    resolved,
+  );
+  const call = dispatcher.run(sessionId, input, {
+    ...(inputId === undefined ? {} : { inputId }),
+    ...(onBusy === undefined ? {} : { onBusy }),
+  });
+  try {
+    const finished = await call.result;
+    if (own && "error" in own && finished.outcome === "failed") throw own.error;
+    if (own && "value" in own && finished.outcome === "answered") return { kind: "answered", value: own.value };
+    return { kind: "ended", finished };
+  } finally {
+    await dispatcher.idle();
+    await dispatcher.close();
+    await closeOwn();
+  }
+}

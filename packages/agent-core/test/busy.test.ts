@@ -1,0 +1,158 @@
+import { verifyRecords } from "@turnkeeper/state-store";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createBench } from "./bench.ts";
+import type { Bench } from "./bench.ts";
+
+let bench: Bench;
+beforeEach(() => {
+  bench = createBench();
+});
+afterEach(async () => {
+  for (const { sessionId } of (await bench.store.sessions.list()).sessions) {
+    const records = await bench.store.sessions.records(sessionId);
+    expect(records && verifyRecords(records)).toEqual([]);
+  }
+  await bench.close();
+  expect(bench.host.pendingTimerCount()).toBe(0);
+});
+
+/** A session that another process holds with a turn that answers once `answer` is called. */
+async function heldSession(): Promise<{ answer: () => void; turn: { result: Promise<unknown> } }> {
+  let answer = (): void => {};
+  const waits = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  const holder = await bench.agent([
+    async () => {
+      await waits;
+      return { text: "first" };
+    },
+    (request) => ({ text: `after: ${JSON.stringify(request.prompt.at(-1)?.content)}` }),
+    { text: "third" },
+    { text: "fourth" },
+  ]);
+  const turn = holder.agent.run("s", "hold");
+  await bench.host.advance(20);
+  return { answer, turn };
+}
+
+describe("a busy session", () => {
+  it("wait: says at once who holds it, then ever more rarely, and is answered in order", async () => {
+    const { answer } = await heldSession();
+    const { agent } = await bench.agent([{ text: "mine" }]);
+    const turn = agent.run("s", "wait for me");
+    await bench.host.advance(8000);
+    answer();
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "mine" });
+    const events = await bench.eventsOf(turn);
+    const waiting = events.filter((event) => event.type === "turn.waiting");
+    expect(waiting[0]).toMatchObject({ holder: { pid: process.pid } });
+    expect(waiting[0]?.elapsedMs).toBeLessThan(10);
+    expect(waiting.map((event) => Math.round((event.elapsedMs ?? 0) / 1000))).toEqual([0, 1, 3, 7]);
+    expect(events.map((event) => event.type).indexOf("turn.started")).toBeGreaterThan(
+      events.lastIndexOf(waiting.at(-1) as never),
+    );
+  });
+
+  it("wait: gives up after its patience, says so, and leaves nothing that would run later", async () => {
+    await heldSession();
+    const { agent } = await bench.agent([{ text: "never" }]);
+    const turn = agent.run("s", "hurry", { waitMs: 5000 });
+    await bench.host.advance(6000);
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "busy", reason: "session_busy" });
+    expect(await bench.store.inbox.read("s", turn.inputId)).toMatchObject({ state: "settled", end: "expired" });
+    const again = agent.run("s", "hurry", { waitMs: 5000, inputId: turn.inputId });
+    await bench.host.advance(6000);
+    expect(await bench.finished(again)).toMatchObject({ outcome: "busy" });
+  });
+
+  it("reject: stores nothing and says busy", async () => {
+    await heldSession();
+    const { agent } = await bench.agent([]);
+    const turn = agent.run("s", "now or never", { onBusy: "reject" });
+    expect(await bench.finished(turn)).toMatchObject({
+      outcome: "busy",
+      detail: expect.stringContaining(`pid ${process.pid}`),
+    });
+    expect((await bench.eventsOf(turn)).map((event) => event.type)).toEqual(["turn.finished"]);
+    expect(await bench.store.inbox.pending("s")).toEqual([]);
+  });
+
+  it("queue: returns at once, and the holder runs it before it rests", async () => {
+    const { answer } = await heldSession();
+    const { agent } = await bench.agent([]);
+    const turn = agent.run("s", "when you can", { onBusy: "queue" });
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "queued" });
+    answer();
+    await bench.host.advance(1000);
+    expect(await bench.store.inbox.read("s", turn.inputId)).toMatchObject({ state: "settled", end: "answered" });
+  });
+
+  it("steer: joins the running turn at its next checkpoint, and is answered by it", async () => {
+    const { answer } = await heldSession();
+    const { agent } = await bench.agent([]);
+    const turn = agent.run("s", "be brief", { onBusy: "steer" });
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "queued" });
+    answer();
+    await bench.host.advance(1000);
+    const input = await bench.store.inbox.read("s", turn.inputId);
+    const records = await bench.store.sessions.records("s");
+    expect(records?.turns).toHaveLength(1);
+    expect(input).toMatchObject({ state: "settled", end: "answered", turnId: records?.turns[0]?.turnId });
+    expect(records?.entries.map(({ body }) => body.role)).toEqual(["user", "assistant", "user", "assistant"]);
+  });
+
+  it("interrupt: stops the running turn for the new message and runs it next", async () => {
+    const { turn: held } = await heldSession();
+    const { agent } = await bench.agent([{ text: "right away" }]);
+    const turn = agent.run("s", "stop that", { onBusy: "interrupt" });
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "right away" });
+    expect(await held.result).toMatchObject({ outcome: "interrupted", reason: "user-message" });
+  });
+
+  it("steer and queue on a free session run at once", async () => {
+    const { agent } = await bench.agent([{ text: "a" }, { text: "b" }]);
+    expect(await bench.finished(agent.run("s", "1", { onBusy: "steer" }))).toMatchObject({
+      outcome: "answered",
+      text: "a",
+    });
+    expect(await bench.finished(agent.run("s", "2", { onBusy: "queue" }))).toMatchObject({
+      outcome: "answered",
+      text: "b",
+    });
+  });
+});
+
+describe("one input id", () => {
+  it("runs once: a second caller is told what the first one was told", async () => {
+    const { agent, model } = await bench.agent([{ text: "only once" }]);
+    const first = await bench.finished(agent.run("s", "pay", { inputId: "invoice-7" }));
+    const other = await bench.agent([]);
+    const second = await bench.finished(other.agent.run("s", "pay", { inputId: "invoice-7" }));
+    expect(second).toMatchObject({ outcome: first.outcome, text: first.text, usage: first.usage });
+    expect(model.requests).toHaveLength(1);
+  });
+
+  it("offered twice at the same time runs once for both callers, here and in another process", async () => {
+    const { answer } = await heldSession();
+    const { agent } = await bench.agent([{ text: "once" }]);
+    const other = await bench.agent([]);
+    const turns = [
+      agent.run("s", "pay", { inputId: "i" }),
+      agent.run("s", "pay", { inputId: "i" }),
+      other.agent.run("s", "pay", { inputId: "i" }),
+    ];
+    await bench.host.advance(100);
+    answer();
+    for (const turn of turns) expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "once" });
+  });
+
+  it("with other content is refused, and the first one stands", async () => {
+    const { agent } = await bench.agent([{ text: "ok" }]);
+    await bench.finished(agent.run("s", "pay 10", { inputId: "i" }));
+    expect(await bench.finished(agent.run("s", "pay 99", { inputId: "i" }))).toMatchObject({
+      outcome: "failed",
+      reason: "input_id_conflict",
+    });
+  });
+});

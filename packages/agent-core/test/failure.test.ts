@@ -1,0 +1,151 @@
+import { CodedError } from "@turnkeeper/kernel";
+import { verifyRecords } from "@turnkeeper/state-store";
+import type { Holder } from "@turnkeeper/state-store";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createBench } from "./bench.ts";
+import type { Bench } from "./bench.ts";
+
+let bench: Bench;
+beforeEach(() => {
+  bench = createBench();
+});
+afterEach(async () => {
+  await bench.close();
+  expect(bench.host.pendingTimerCount()).toBe(0);
+});
+
+function overloaded(): Error {
+  return Object.assign(new CodedError("MODEL_OVERLOADED", "The provider is overloaded."), { statusCode: 503 });
+}
+
+describe("a model call that fails", () => {
+  it("is repeated while nothing of its answer was seen, and says so", async () => {
+    const { agent, model } = await bench.agent([{ fail: overloaded() }, { fail: overloaded() }, { text: "at last" }]);
+    const turn = agent.run("s", "hello");
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "at last" });
+    expect((await bench.eventsOf(turn)).filter((event) => event.type === "model.retry")).toHaveLength(2);
+    expect(model.requests).toHaveLength(3);
+  });
+
+  it("is not repeated once text was seen: the partial answer is kept and the turn fails", async () => {
+    const { agent, model } = await bench.agent([
+      {
+        parts: [
+          { type: "text-start", id: "t" },
+          { type: "text-delta", id: "t", delta: "Half an ans" },
+        ],
+        error: overloaded(),
+      },
+      { text: "whole" },
+    ]);
+    const turn = agent.run("s", "hello");
+    expect(await bench.finished(turn)).toMatchObject({
+      outcome: "failed",
+      text: "Half an ans",
+      detail: expect.stringContaining("partial"),
+    });
+    expect(model.requests).toHaveLength(1);
+    const last = (await bench.store.transcript.load("s")).entries.at(-1);
+    expect(last?.body).toMatchObject({ role: "assistant", partial: true });
+    expect(await bench.finished(agent.run("s", "again"))).toMatchObject({ outcome: "answered", text: "whole" });
+  });
+
+  it("that a repeat cannot mend fails the turn at once, and the session is usable", async () => {
+    const { agent } = await bench.agent([
+      { fail: new CodedError("MODEL_AUTH", "The key was refused.") },
+      { text: "fine" },
+    ]);
+    expect(await bench.finished(agent.run("s", "hello"))).toMatchObject({ outcome: "failed", reason: "MODEL_AUTH" });
+    expect(await bench.finished(agent.run("s", "hello"))).toMatchObject({ outcome: "answered" });
+  });
+});
+
+/** A grant that a process of this boot took and died with: its pid was never ours. */
+async function deadHolder(sessionId: string, inputId: string): Promise<Holder> {
+  const holder: Holder = {
+    holderId: bench.host.random.id(),
+    instanceId: "gone",
+    host: "elsewhere",
+    bootId: "another-boot",
+    pid: 999_999,
+  };
+  const runner = { ...holder, runnerId: "gone-runner" };
+  await bench.store.inbox.offer({ sessionId, inputId, text: "first", onBusy: "wait", runner });
+  const granted = await bench.store.leases.acquire({
+    sessionId,
+    holder,
+    ttlMs: 300_000,
+    begin: { turnId: "dead-turn", runnerId: "gone-runner" },
+  });
+  expect(granted.kind).toBe("granted");
+  const grant = { sessionId, holderId: holder.holderId, fencingToken: 1 };
+  await bench.store.transcript.append({
+    grant,
+    turnId: "dead-turn",
+    entries: [
+      { key: "a", body: { role: "assistant", parts: [{ type: "tool-call", callId: "c", name: "shell", input: {} }] } },
+    ],
+  });
+  return holder;
+}
+
+describe("a turn whose process died", () => {
+  it("PAIR-1: is settled by the next one, its open call with an unknown outcome, and never run again", async () => {
+    await deadHolder("s", "lost");
+    const { agent, model } = await bench.agent([{ text: "going on" }]);
+    expect(await bench.finished(agent.run("s", "hello?"))).toMatchObject({ outcome: "answered", text: "going on" });
+    expect(await bench.store.inbox.read("s", "lost")).toMatchObject({ state: "settled", end: "interrupted" });
+    expect(await bench.store.turns.read("s", "dead-turn")).toMatchObject({ outcome: "interrupted", reason: "crashed" });
+    expect(JSON.stringify(model.requests[0]?.prompt)).toContain("Outcome unknown");
+    const records = await bench.store.sessions.records("s");
+    expect(records && verifyRecords(records)).toEqual([]);
+  });
+
+  it("PAIR-1 control: without the settlement the call stays without a result", async () => {
+    await deadHolder("s", "lost");
+    const before = await bench.store.sessions.records("s");
+    // The same records with the turn merely marked as ended: what a store would hold that did not close its calls.
+    const turns = before?.turns.map((turn) => ({
+      ...turn,
+      state: "ended" as const,
+      outcome: "interrupted" as const,
+      endedAtMs: 0,
+    }));
+    const violations = before && turns ? verifyRecords({ ...before, turns }) : [];
+    expect(violations.map((violation) => violation.rule)).toContain("PAIR-1");
+  });
+
+  it("is told to a second caller of its input as crashed", async () => {
+    await deadHolder("s", "lost");
+    const { agent } = await bench.agent([]);
+    expect(await bench.finished(agent.run("s", "first", { inputId: "lost" }))).toMatchObject({
+      outcome: "interrupted",
+      reason: "crashed",
+    });
+  });
+
+  it("does not make a session busy", async () => {
+    await deadHolder("s", "lost");
+    const { agent } = await bench.agent([{ text: "free" }]);
+    expect(await bench.finished(agent.run("s", "now", { onBusy: "reject" }))).toMatchObject({
+      outcome: "answered",
+      text: "free",
+    });
+  });
+});
+
+describe("a lost lease", () => {
+  it("stops the turn at once, is attributed to the lease, and leaves the newcomer's transcript alone", async () => {
+    const { agent } = await bench.agent([{ silentAfter: "…" }], { lease: { ttlMs: 10_000, renewEveryMs: 1000 } });
+    const turn = agent.run("s", "go");
+    await bench.host.advance(100);
+    const lease = await bench.store.leases.read("s");
+    if (!lease) throw new Error("The turn holds no lease.");
+    const stolen = { sessionId: "s", holderId: lease.holder.holderId, fencingToken: lease.fencingToken };
+    expect(await bench.store.turns.settleForeign(stolen)).toMatchObject({ kind: "settled" });
+    const after = await bench.store.sessions.records("s");
+    await bench.host.advance(1500);
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "interrupted", reason: "lease-lost" });
+    expect(await bench.store.sessions.records("s")).toEqual(after);
+  });
+});

@@ -1,0 +1,132 @@
+import { verifyRecords } from "@turnkeeper/state-store";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { defineTool } from "../src/index.ts";
+import { createBench } from "./bench.ts";
+import type { Bench } from "./bench.ts";
+
+let bench: Bench;
+beforeEach(() => {
+  bench = createBench();
+});
+afterEach(async () => {
+  await bench.close();
+  expect(bench.host.pendingTimerCount()).toBe(0);
+});
+
+const add = defineTool({
+  name: "add",
+  description: "Adds two numbers.",
+  input: z.object({ a: z.number(), b: z.number() }),
+  execute: async ({ a, b }) => a + b,
+});
+
+const explode = defineTool({
+  name: "explode",
+  description: "Throws.",
+  input: z.object({}),
+  execute: async () => {
+    throw new Error("boom");
+  },
+});
+
+async function resultsOf(sessionId: string): Promise<unknown[]> {
+  const records = await bench.store.sessions.records(sessionId);
+  expect(records && verifyRecords(records)).toEqual([]);
+  return records?.entries.flatMap(({ body }) => (body.role === "tool" ? [body] : [])) ?? [];
+}
+
+describe("a tool call", () => {
+  it("runs with checked arguments, and the model sees its result", async () => {
+    const { agent, model } = await bench.agent(
+      [{ calls: [{ name: "add", input: { a: 2, b: 3 } }] }, { text: "5" }],
+      {},
+      [add],
+    );
+    const turn = agent.run("s", "2 + 3?");
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "5" });
+    const events = await bench.eventsOf(turn);
+    expect(events.filter((event) => event.type.startsWith("tool."))).toMatchObject([
+      { type: "tool.started", callId: "call-1", name: "add", input: { a: 2, b: 3 } },
+      { type: "tool.finished", callId: "call-1", name: "add", ok: true, output: 5, durationMs: 0 },
+    ]);
+    expect(model.requests[0]?.tools).toMatchObject([
+      { name: "add", inputSchema: { type: "object", required: ["a", "b"] } },
+    ]);
+    expect(model.requests[1]?.prompt.at(-1)).toEqual({
+      role: "tool",
+      content: [{ type: "tool-result", toolCallId: "call-1", toolName: "add", output: { type: "json", value: 5 } }],
+    });
+  });
+
+  it("is stored before it runs", async () => {
+    let storedRoles: string[] = [];
+    const look = defineTool({
+      name: "look",
+      description: "Looks at the store.",
+      input: z.object({}),
+      execute: async () => {
+        storedRoles = (await bench.store.transcript.load("s")).entries.map((entry) => entry.body.role);
+        return "seen";
+      },
+    });
+    const { agent } = await bench.agent([{ calls: [{ name: "look", input: {} }] }, { text: "ok" }], {}, [look]);
+    await bench.finished(agent.run("s", "look"));
+    expect(storedRoles).toEqual(["user", "assistant"]);
+  });
+
+  it.each([
+    ["malformed JSON", { name: "add", input: '{"a": 1, "b": ' }, /not valid JSON/],
+    ["arguments that do not fit", { name: "add", input: { a: "x", b: 1 } }, /do not fit: a: /],
+    ["an unknown tool", { name: "con structor", input: {} }, /no tool named "con structor"/],
+    ["a tool that throws", { name: "explode", input: {} }, /boom/],
+  ])("becomes an error the model sees, never a dead turn: %s", async (_what, call, message) => {
+    const { agent, model } = await bench.agent([{ calls: [call] }, { text: "I see." }], {}, [add, explode]);
+    expect(await bench.finished(agent.run("s", "go"))).toMatchObject({ outcome: "answered", text: "I see." });
+    expect(await resultsOf("s")).toMatchObject([{ status: "error", output: expect.stringMatching(message) }]);
+    expect(JSON.stringify(model.requests[1]?.prompt.at(-1))).toMatch(/error-text/);
+  });
+
+  it("keeps its own id when a provider repeats one", async () => {
+    const steps = [
+      { calls: [{ id: "call_0", name: "add", input: { a: 1, b: 1 } }] },
+      { calls: [{ id: "call_0", name: "add", input: { a: 2, b: 2 } }] },
+      { text: "done" },
+    ];
+    const { agent } = await bench.agent(steps, {}, [add]);
+    await bench.finished(agent.run("s", "go"));
+    expect(await resultsOf("s")).toMatchObject([
+      { callId: "call_0", output: 2 },
+      { callId: "call_0-2", output: 4 },
+    ]);
+  });
+
+  it("that needs approval is denied where nobody can be asked, and asked for where somebody can", async () => {
+    let runs = 0;
+    const danger = defineTool({
+      name: "danger",
+      description: "Needs approval.",
+      input: z.object({}),
+      needsApproval: true,
+      execute: async () => ++runs,
+    });
+    const steps = [{ calls: [{ name: "danger", input: {} }] }, { text: "ok" }];
+    const { agent } = await bench.agent([...steps, ...steps, ...steps], {}, [danger]);
+    await bench.finished(agent.run("denied", "go"));
+    expect(await resultsOf("denied")).toMatchObject([{ status: "denied" }]);
+    expect(runs).toBe(0);
+    await bench.finished(agent.run("allowed", "go", { approval: "allow" }));
+    expect(runs).toBe(1);
+    const asked = agent.run("asked", "go", { approval: async ({ name }) => (name === "danger" ? "allow" : "deny") });
+    await bench.finished(asked);
+    expect(runs).toBe(2);
+    expect((await bench.eventsOf(asked)).map((event) => event.type)).toContain("approval.requested");
+  });
+
+  it("ends the turn as failed once the iterations are used up", async () => {
+    const call = { calls: [{ name: "add", input: { a: 1, b: 1 } }] };
+    const { agent } = await bench.agent([call, call, call], { maxIterations: 2 }, [add]);
+    expect(await bench.finished(agent.run("s", "go"))).toMatchObject({ outcome: "failed", reason: "MAX_ITERATIONS" });
+    await resultsOf("s");
+  });
+});
