@@ -62,6 +62,23 @@ export async function take(
   return { grant: grantOf(name, granted.fencingToken, sessionId), granted };
 }
 
+/** Runs `act`, which must leave the session's lease as it was. */
+export async function leavesLease<Answer>(store: LeaseOnly, act: () => Promise<Answer>): Promise<Answer> {
+  const before = await store.leases.read(session);
+  const answer = await act();
+  assert.deepEqual(await store.leases.read(session), before, "the refused call changed the lease");
+  return answer;
+}
+
+/** The session must be held by `by`, for whoever asks. */
+export async function isHeld(store: LeaseOnly, by: string): Promise<void> {
+  const answer = await leavesLease(store, () =>
+    store.leases.acquire({ sessionId: session, holder: holderOf("contender"), ttlMs }),
+  );
+  assert.equal(answer.kind, "held", `the lease of ${by} was not held`);
+  assert.equal(answer.lease.holder.holderId, holderOf(by).holderId);
+}
+
 /** The turn that `name` begins: `a#2` is the second of `runner-a`, under a holder of its own. */
 export function beginOf(name: string): { readonly turnId: string; readonly runnerId: string } {
   return { turnId: `turn-${name}`, runnerId: runnerOf(name.split("#")[0] ?? name).runnerId };
@@ -133,6 +150,13 @@ export async function startTurn(
   const { grant, granted } = await take(store, name, { begin, ...request });
   assert.equal(granted.input?.inputId, inputId);
   return { grant, turnId: begin.turnId, granted };
+}
+
+/** `a` runs a turn that has said `said`. */
+export async function spokenTurn(store: StateStore): ReturnType<typeof startTurn> {
+  const turn = await startTurn(store, "a", { ttlMs: 5_000 });
+  await store.transcript.append({ grant: turn.grant, turnId: turn.turnId, entries: [says("said", "first")] });
+  return turn;
 }
 
 /** Everything a session has, which must be there. */

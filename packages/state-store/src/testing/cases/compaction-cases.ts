@@ -22,7 +22,7 @@ interface Turn {
 }
 
 /** A turn that has said `one` to `four` after its input. */
-async function spokenTurn(store: StateStore): Promise<Turn> {
+async function talkativeTurn(store: StateStore): Promise<Turn> {
   const { grant, turnId } = await startTurn(store, "a");
   const entries = ["one", "two", "three", "four"].map((key) => says(key, `text ${key}`));
   await store.transcript.append({ grant, turnId, entries });
@@ -46,7 +46,7 @@ export const compactionCases: readonly ConformanceCase[] = [
     title: "a summary archives its basis and stands in its place; what was appended since stays, in order, once",
     async run({ open, reopen }) {
       const store = await open();
-      const turn = await spokenTurn(store);
+      const turn = await talkativeTurn(store);
       const basis = await basisThrough(store, "two");
       await store.transcript.append({ ...turn, entries: [says("five", "text five")] });
       const before = await store.transcript.load(session);
@@ -84,7 +84,7 @@ export const compactionCases: readonly ConformanceCase[] = [
     title: "a summary whose basis another compaction replaced is stale and changes nothing",
     async run({ open, reopen }) {
       const first = await open();
-      const turn = await spokenTurn(first);
+      const turn = await talkativeTurn(first);
       const basis = await basisThrough(first, "three");
       assert.equal((await compact(first, turn, basis, "first")).kind, "applied");
       const store = await reopen();
@@ -100,7 +100,7 @@ export const compactionCases: readonly ConformanceCase[] = [
     title: "of two compactions of one basis that race exactly one is applied",
     async run({ open }) {
       const store = await open();
-      const turn = await spokenTurn(store);
+      const turn = await talkativeTurn(store);
       const basis = await basisThrough(store, "four");
       const answers = await Promise.all(["left", "right"].map((key) => compact(store, turn, basis, key)));
       assert.deepEqual(answers.map((answer) => answer.kind).toSorted(), ["applied", "stale-basis"]);
@@ -112,7 +112,7 @@ export const compactionCases: readonly ConformanceCase[] = [
     title: "a second summary replaces the first one too, wherever in the order of appending that one stands",
     async run({ open, reopen }) {
       const first = await open();
-      const turn = await spokenTurn(first);
+      const turn = await talkativeTurn(first);
       await compact(first, turn, await basisThrough(first, "two"), "first");
       // In the context: first, three, four. The first summary was appended after both, yet stands before them.
       const store = await reopen();
@@ -134,7 +134,7 @@ export const compactionCases: readonly ConformanceCase[] = [
     title: "a summary under a replaced grant is stale and changes nothing",
     async run({ open }) {
       const store = await open();
-      const turn = await spokenTurn(store);
+      const turn = await talkativeTurn(store);
       const basis = await basisThrough(store, "three");
       await startTurn(store, "b", { reclaim: turn.grant });
       const answer = await changesNothing(store, () => compact(store, turn, basis, "summary"));
@@ -146,7 +146,7 @@ export const compactionCases: readonly ConformanceCase[] = [
     title: "a compaction repeated after an unknown outcome is applied once; its key with another text is a conflict",
     async run({ open, reopen }) {
       const first = await open();
-      const turn = await spokenTurn(first);
+      const turn = await talkativeTurn(first);
       const basis = await basisThrough(first, "two");
       const applied = await compact(first, turn, basis, "summary");
       const store = await reopen();
@@ -161,7 +161,7 @@ export const compactionCases: readonly ConformanceCase[] = [
     title: "a summary belongs to a turn that runs",
     async run({ open }) {
       const store = await open();
-      const turn = await spokenTurn(store);
+      const turn = await talkativeTurn(store);
       const basis = await basisThrough(store, "two");
       await refuses(store, "STORE_CONTRACT", () => compact(store, { ...turn, turnId: "turn-unknown" }, basis, "x"));
       await store.turns.end({ ...turn, outcome: "answered", release: false });

@@ -1,0 +1,268 @@
+import assert from "node:assert/strict";
+import { CodedError } from "@turnkeeper/kernel";
+import type { StateStore } from "../state-store.ts";
+import { createComparable } from "./comparable.ts";
+import type { ConformanceHarness } from "./conformance-case.ts";
+import { assertHistory } from "./history.ts";
+import { draft, holderOf, runnerOf, summarises } from "./scene.ts";
+import type { ScriptAction, ScriptStep } from "./script.ts";
+import { GrantPlay, SessionPlay } from "./session-play.ts";
+
+export interface ScriptRun {
+  /** What each step answered and what its session was then; equal for two stores that keep the contract. */
+  readonly answers: readonly unknown[];
+  /** How often each answer was met, such as `append/stale-token`: a script that never got there has shown nothing. */
+  readonly reach: Readonly<Record<string, number>>;
+}
+
+interface Answer {
+  readonly kind: string;
+}
+
+/**
+ * An answer of the run's own making. Lists come sorted: a store may keep them by wall time, which jumps in a script.
+ */
+function told(kind: string, facts: object): Answer {
+  return { kind, ...facts };
+}
+
+class ScriptPlay {
+  readonly #harness: ConformanceHarness;
+  readonly #sessions = new Map<string, SessionPlay>();
+  #store: StateStore;
+  #stepCount = 0;
+
+  constructor(harness: ConformanceHarness, store: StateStore) {
+    this.#harness = harness;
+    this.#store = store;
+  }
+
+  /** Plays one step and checks what it made of the session. */
+  async step(step: ScriptStep): Promise<{ readonly reached: string; readonly answer: unknown }> {
+    this.#stepCount++;
+    // Nothing shares its moment with another thing, so that no order is left to chance.
+    await this.#harness.host.advance(1);
+    const play = this.#sessions.get(step.session) ?? new SessionPlay(step.session);
+    this.#sessions.set(step.session, play);
+    const answer = await this.#answerOf(play, step);
+    const records = await this.#store.sessions.records(step.session);
+    if (records) assertHistory(play.records, records);
+    else assert.ok(!play.records || answer.kind === "deleted", `session ${step.session} is gone`);
+    play.records = records;
+    const compared = play.comparable({ answer, records, pending: await this.#store.inbox.pending(step.session) });
+    if (answer.kind === "deleted") play.comparable = createComparable();
+    return { reached: `${step.kind}/${answer.kind}`, answer: compared };
+  }
+
+  async #answerOf(play: SessionPlay, step: ScriptAction): Promise<Answer> {
+    try {
+      return await this.#act(play, step);
+    } catch (error) {
+      if (CodedError.is(error)) return { kind: error.code };
+      throw error;
+    }
+  }
+
+  async #act(play: SessionPlay, step: ScriptAction): Promise<Answer> {
+    const { sessionId } = play;
+    const store = this.#store;
+    switch (step.kind) {
+      case "offer": {
+        const { inputId, text, onBusy } = step;
+        const dead = step.namesDead ? { deadGrant: play.grantOf(0).grant } : {};
+        return store.inbox.offer({ sessionId, inputId, text, onBusy, runner: runnerOf(step.actor), ...dead });
+      }
+      case "acquire":
+        return this.#acquire(play, step);
+      case "renew":
+        return store.leases.renew(play.grantOf(step.age).grant, step.ttlMs);
+      case "release": {
+        const known = play.grantOf(step.age);
+        // A holder ends its turn before it frees the session; whoever does not is not in the contract.
+        return known.isRunning ? { kind: "not-asked" } : store.leases.release(known.grant);
+      }
+      case "append":
+        return this.#append(play, step);
+      case "compact":
+        return this.#compact(play, step);
+      case "begin": {
+        const known = play.grantOf(step.age);
+        if (!known.isRunning) known.begins(`turn-${this.#stepCount}`);
+        const begun = await store.turns.begin(known.grant, known.turnId, [step.inputId]);
+        if (begun.kind === "begun") known.isRunning = true;
+        return begun;
+      }
+      case "take-steers": {
+        const known = play.grantOf(step.age);
+        const taken = await store.inbox.takeSteers(known.grant, known.turnId);
+        return taken.kind === "taken" && taken.inputs.length > 0 ? { ...taken, kind: "taken-some" } : taken;
+      }
+      case "end":
+        return this.#end(play, step);
+      case "settle-foreign": {
+        const known = play.grantOf(step.age);
+        const settled = await store.turns.settleForeign(known.grant);
+        if (settled.kind === "settled") known.isRunning = false;
+        return settled;
+      }
+      case "withdraw":
+        return store.inbox.withdraw(sessionId, step.inputId, step.end);
+      case "abandon":
+        return { kind: (await store.inbox.abandon(sessionId, runnerOf(step.actor).runnerId)) > 0 ? "some" : "none" };
+      case "request-stop":
+        return store.turns.requestStop(sessionId, {
+          hard: step.hard,
+          reason: "user-stop",
+          by: `step ${this.#stepCount}`,
+        });
+      case "delete": {
+        const deleted = await store.sessions.delete(sessionId);
+        // What was granted before stays on record: a late holder goes on writing, and must be fenced off.
+        if (deleted.kind === "deleted") for (const known of play.grants) known.isRunning = false;
+        return deleted;
+      }
+      case "load":
+        return told("loaded", await store.transcript.load(sessionId, { limit: step.limit, all: step.all }));
+      case "search": {
+        const hits = (await store.transcript.search(step.text, { sessionId })).map((hit) => hit.entry);
+        return told(hits.length > 0 ? "found" : "nothing", {
+          hits: hits.toSorted((left, right) => left.seq - right.seq),
+        });
+      }
+      case "list":
+        return this.#list(step.limit);
+      case "advance":
+        await this.#harness.host.advance(step.ms);
+        return { kind: "moved" };
+      case "jump-wall":
+        this.#harness.host.jumpWall(step.ms);
+        return { kind: "moved" };
+      case "reboot":
+        this.#harness.host.reboot();
+        this.#store = await this.#harness.reopen();
+        return { kind: "opened" };
+      case "reopen":
+        this.#store = await this.#harness.reopen();
+        return { kind: "opened" };
+    }
+  }
+
+  async #acquire(play: SessionPlay, step: Extract<ScriptAction, { kind: "acquire" }>): Promise<Answer> {
+    const { sessionId } = play;
+    const before = await this.#store.leases.read(sessionId);
+    const newest = play.grants[0];
+    const repeats = step.isRepeat && newest !== undefined && newest.isRunning ? newest : undefined;
+    const name = `${step.actor}-${this.#stepCount}`;
+    const holder = repeats ? { ...holderOf(name), holderId: repeats.grant.holderId } : holderOf(name);
+    const turnId = repeats?.turnId ?? `turn-${this.#stepCount}`;
+    const reclaim = step.reclaims === undefined ? undefined : play.grantOf(step.reclaims).grant;
+    const answer = await this.#store.leases.acquire({
+      sessionId,
+      holder,
+      ttlMs: step.ttlMs,
+      ...(reclaim ? { reclaim } : {}),
+      ...(step.begins ? { begin: { turnId, runnerId: runnerOf(repeats?.runner ?? step.actor).runnerId } } : {}),
+    });
+    if (answer.kind !== "granted") return answer;
+    const { fencingToken } = answer;
+    if (repeats && fencingToken === repeats.grant.fencingToken) return { ...answer, kind: "granted-again" };
+    const isNamed = reclaim?.fencingToken === before?.fencingToken && reclaim?.holderId === before?.holder.holderId;
+    assert.ok(before?.standing !== "live" || isNamed, "LEASE-1: granted past a live lease");
+    assert.ok(fencingToken > play.greatestToken, `LEASE-2: granted ${fencingToken} after ${play.greatestToken}`);
+    play.greatestToken = fencingToken;
+    const grant = { sessionId, holderId: holder.holderId, fencingToken };
+    for (const older of play.grants) older.isRunning = false;
+    play.grants.unshift(new GrantPlay(grant, { runner: step.actor, turnId, isRunning: step.begins }));
+    return answer.predecessor ? { ...answer, kind: "granted-over-predecessor" } : answer;
+  }
+
+  async #append(play: SessionPlay, step: Extract<ScriptAction, { kind: "append" }>): Promise<Answer> {
+    const known = play.grantOf(step.age);
+    const { grant, turnId } = known;
+    const last = play.lastAppend;
+    if (step.keys === "repeat" && last) {
+      const repeated = await this.#store.transcript.append(last);
+      return { ...repeated, kind: `repeated-${repeated.kind}` };
+    }
+    const isConflict = step.keys === "conflict" && last !== undefined;
+    const entries = isConflict
+      ? last.entries.map(({ key }) => draft(key, { role: "notice", text: `other content in step ${this.#stepCount}` }))
+      : known.drafts(`${this.#stepCount}`, step.entries);
+    const taken = (play.records?.inputs ?? []).filter((input) => input.state === "taken" && input.turnId === turnId);
+    const inputIds = step.settles === "taken" ? taken.slice(0, 1).map((input) => input.inputId) : ["input-stranger"];
+    const settledInputs = inputIds.map((inputId) => ({ inputId, end: "answered" as const }));
+    const request = { grant, turnId, entries, ...(step.settles === "nothing" ? {} : { settledInputs }) };
+    const answer = await this.#store.transcript.append(request);
+    if (answer.kind !== "committed") return answer;
+    known.wrote(entries);
+    play.lastAppend = request;
+    return answer;
+  }
+
+  async #compact(play: SessionPlay, step: Extract<ScriptAction, { kind: "compact" }>): Promise<Answer> {
+    const { grant, turnId } = play.grantOf(step.age);
+    const { entries, compactionCount } = await this.#store.transcript.load(play.sessionId);
+    const said = entries.filter((entry) => entry.body.role !== "summary");
+    const last = said[Math.floor(step.cut * said.length)];
+    if (!last) return { kind: "nothing-to-compact" };
+    const basis = { throughSeq: last.seq, compactionCount: compactionCount - (step.isOld ? 1 : 0) };
+    const summary = summarises(`${this.#stepCount}.summary`, `summary of step ${this.#stepCount}`);
+    const answer = await this.#store.transcript.applyCompaction({ grant, turnId, basis, summary });
+    if (answer.kind !== "applied") return answer;
+    const context = (await this.#store.transcript.load(play.sessionId)).entries.map((entry) => entry.key);
+    const kept = entries.slice(entries.indexOf(last) + 1).map((entry) => entry.key);
+    assert.deepEqual(context, [summary.key, ...kept], "COMP-1: the summary replaced more or less than its basis");
+    return answer;
+  }
+
+  async #end(play: SessionPlay, step: Extract<ScriptAction, { kind: "end" }>): Promise<Answer> {
+    if (step.isRepeat && play.lastEnd) {
+      const repeated = await this.#store.turns.end(play.lastEnd);
+      return { ...repeated, kind: `repeated-${repeated.kind}` };
+    }
+    const known = play.grantOf(step.age);
+    const { grant, turnId } = known;
+    const entries = known.drafts(`${this.#stepCount}`, step.entries);
+    const request = { grant, turnId, outcome: step.outcome, entries, release: step.releases };
+    const answer = await this.#store.turns.end(request);
+    if (answer.kind !== "ended") return answer;
+    known.isRunning = false;
+    play.lastEnd = request;
+    return answer;
+  }
+
+  async #list(limit: number): Promise<Answer> {
+    const found: string[] = [];
+    let cursor: string | undefined;
+    let pageCount = 0;
+    do {
+      const page = await this.#store.sessions.list(cursor === undefined ? { limit } : { limit, cursor });
+      found.push(...page.sessions.map((record) => record.sessionId));
+      cursor = page.nextCursor;
+      pageCount++;
+    } while (cursor !== undefined);
+    return told(pageCount > 1 ? "pages" : "page", { found: found.toSorted() });
+  }
+}
+
+/**
+ * Plays a script on a fresh store and checks after every step that nothing was lost, changed or doubled (it throws an
+ * `AssertionError` that names the step). Play it on the memory store and on another: the answers must be equal.
+ */
+export async function runScript(harness: ConformanceHarness, script: readonly ScriptStep[]): Promise<ScriptRun> {
+  const play = new ScriptPlay(harness, await harness.open());
+  const answers: unknown[] = [];
+  const reach: Record<string, number> = {};
+  for (const [index, step] of script.entries()) {
+    try {
+      const { reached, answer } = await play.step(step);
+      answers.push({ step, answer });
+      reach[reached] = (reach[reached] ?? 0) + 1;
+    } catch (error) {
+      if (!(error instanceof assert.AssertionError)) throw error;
+      const message = `Step ${index} of the script, ${JSON.stringify(step)}: ${error.message}`;
+      throw new assert.AssertionError({ message, actual: error.actual, expected: error.expected });
+    }
+  }
+  return { answers, reach };
+}
