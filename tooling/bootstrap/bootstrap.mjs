@@ -51,15 +51,21 @@ export function setUp() {
   const installed = path.join(pnpmDir, "node_modules", "pnpm", "package.json");
   if (!existsSync(installed) || readJson(installed).version !== want) {
     console.error(`bootstrap: installing pnpm ${want}`);
-    run("npm", ["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"], { cwd: pnpmDir, quiet: true });
+    run("npm", ["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"], {
+      cwd: pnpmDir,
+      quiet: true,
+    });
   }
   const hash = createHash("sha256");
-  for (const file of ["pnpm-lock.yaml", "pnpm-workspace.yaml", "package.json"]) hash.update(readFileSync(path.join(root, file)));
+  for (const file of ["pnpm-lock.yaml", "pnpm-workspace.yaml", "package.json"])
+    hash.update(readFileSync(path.join(root, file)));
   hash.update(`${process.version} ${process.versions.modules} ${process.platform} ${process.arch}`);
   const stamp = hash.digest("hex");
   if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return;
   console.error("bootstrap: pnpm install --frozen-lockfile (the first time compiles SQLite: about a minute)");
-  run("pnpm", ["install", "--frozen-lockfile", "--prefer-offline", "--reporter=append-only", "--loglevel=warn"], { quiet: true });
+  run("pnpm", ["install", "--frozen-lockfile", "--prefer-offline", "--reporter=append-only", "--loglevel=warn"], {
+    quiet: true,
+  });
   mkdirSync(path.dirname(stampFile), { recursive: true });
   writeFileSync(stampFile, stamp);
 }

@@ -6,6 +6,8 @@ export interface TestTitle {
   readonly title: string;
   readonly line: number;
   readonly modifiers: readonly string[];
+  /** The condition of `skipIf` or `runIf`, where it has a name. */
+  readonly condition?: string;
 }
 
 const testFunctions: ReadonlySet<string> = new Set(["it", "test", "describe"]);
@@ -21,6 +23,14 @@ function chainOf(
   if (!ts.isPropertyAccessExpression(expression)) return undefined;
   const inner = chainOf(expression.expression);
   return inner && { root: inner.root, members: [...inner.members, expression.name.text] };
+}
+
+/** `hasProcessTable` in `it.runIf(hasProcessTable)("title")` and `it.skipIf(!hasProcessTable)("title")`. */
+function conditionOf(expression: ts.Expression): string | undefined {
+  if (!ts.isCallExpression(expression)) return undefined;
+  const [argument] = expression.arguments;
+  const condition = argument && ts.isPrefixUnaryExpression(argument) ? argument.operand : argument;
+  return condition && ts.isIdentifier(condition) ? condition.text : undefined;
 }
 
 /** The fixed beginning of a string or a template; what follows the first placeholder is not known here. */
@@ -48,8 +58,14 @@ export function testTitlesOf(source: ts.SourceFile): readonly TestTitle[] {
     if (!ts.isCallExpression(node)) return;
     const chain = chainOf(node.expression);
     const title = fixedText(node.arguments[0]);
-    if (chain && testFunctions.has(chain.root) && title !== undefined)
-      titles.push({ title, line: lineOf(node), modifiers: chain.members });
+    if (!chain || !testFunctions.has(chain.root) || title === undefined) return;
+    const condition = conditionOf(node.expression);
+    titles.push({
+      title,
+      line: lineOf(node),
+      modifiers: chain.members,
+      ...(condition === undefined ? {} : { condition }),
+    });
   });
   return titles;
 }

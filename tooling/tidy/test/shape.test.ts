@@ -75,7 +75,7 @@ describe("twins", () => {
       '"sideEffects": false,\n  "type": "module"',
     );
     expect(findingsOf(manifestTwins, swapped)[0]).toContain(
-      "has its fields in the order name, version, description, license, repository, sideEffects, type",
+      "has its fields in the order name, version, description, license, repository, files, sideEffects, type",
     );
     expect(findingsOf(manifestTwins, edited(manifest, '"sideEffects": false', '"sideEffects": true'))[0]).toContain(
       "sideEffects is true; write false",

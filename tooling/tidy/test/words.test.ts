@@ -50,6 +50,13 @@ describe("tests", () => {
     }
   });
 
+  it("may depend on a condition that has a name", () => {
+    expect(findingsOf(noSilentSkips, { [testFile]: 'it.runIf(hasProcessTable)("ends them all", () => {});' })).toEqual(
+      [],
+    );
+    expect(findingsOf(noSilentSkips, { [testFile]: 'describe.skipIf(!isThere)("recordings", () => {});' })).toEqual([]);
+  });
+
   it("assert something", () => {
     expect(
       findingsOf(testsAssert, { [testFile]: 'import { it } from "vitest";\nit("expect nothing", () => {});' })[0],

@@ -14,8 +14,12 @@ function importedBy(repository: Repository, files: readonly string[]): ReadonlyS
   return new Set(names);
 }
 
+/** The project in which the examples of the root's pages stand while they run: they import what the reader would. */
+const exampleProject = "tooling/doctest";
+
 // Used without an import: the runner that the test script starts, and type declarations of an imported package.
-function isImplied(name: string, imported: ReadonlySet<string>): boolean {
+function isImplied(name: string, imported: ReadonlySet<string>, folder: string): boolean {
+  if (folder === exampleProject && name.startsWith("@turnkeeper/")) return true;
   return name === "vitest" || (name.startsWith("@types/") && imported.has(name.slice("@types/".length)));
 }
 
@@ -67,7 +71,7 @@ function checkProject(repository: Repository, project: Project): readonly Findin
         problem: `${name} is in dependencies and in devDependencies`,
         instead: "remove it from devDependencies",
       });
-    else if (!byTests.has(name) && !isImplied(name, imported))
+    else if (!byTests.has(name) && !isImplied(name, imported, project.folder))
       findings.push({ file, problem: `${name} is in devDependencies and no test imports it`, instead: "remove it" });
   }
   return findings;

@@ -172,7 +172,7 @@ export const invariantWitnesses: Rule = {
     const tests = titledTests(repository);
     const rows = invariantRows(repository);
     const findings: Finding[] = [];
-    for (const { id, line, status, witness } of rows) {
+    for (const { id, line, status, witness, owners } of rows) {
       if (status === "planned") continue;
       const witnesses = tests.filter(({ title }) => title.startsWith(`${id}: `));
       if (witnesses.length === 0)
@@ -183,7 +183,10 @@ export const invariantWitnesses: Rule = {
           instead: `title the test that shows it "${id}: <the rule in the present tense>"`,
         });
       else if (!witnesses.some(({ file }) => file === witness)) {
-        const files = [...new Set(witnesses.map(({ file }) => file))];
+        // The owner's own test first: that is where a reader looks.
+        const files = [...new Set(witnesses.map(({ file }) => file))].toSorted(
+          (left, right) => Number(liesIn(right, owners)) - Number(liesIn(left, owners)),
+        );
         findings.push({
           file: architecturePage,
           line,
@@ -198,7 +201,7 @@ export const invariantWitnesses: Rule = {
     }
     const known = new Set(rows.map(({ id }) => id));
     for (const { title, file } of tests) {
-      const id = /^([A-Z]+-\d+)(?: control)?: /.exec(title)?.[1];
+      const id = /^([A-Z]+-\d+)[a-z]?(?: control)?: /.exec(title)?.[1];
       if (id !== undefined && !known.has(id))
         findings.push({
           file,

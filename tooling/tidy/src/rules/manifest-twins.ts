@@ -3,24 +3,24 @@ import type { Finding, Rule } from "../rule.ts";
 import { shippedProjects } from "../workspace.ts";
 import type { Project } from "../workspace.ts";
 
-/** The fields of a shipped package.json, in their order. */
+/** The fields of a shipped package.json, in the order in which oxfmt sorts them. */
 const fieldOrder: readonly string[] = [
   "name",
   "version",
   "description",
   "license",
   "repository",
+  "bin",
+  "files",
   "type",
   "sideEffects",
-  "bin",
   "exports",
-  "files",
-  "engines",
   "publishConfig",
   "dependencies",
+  "devDependencies",
   "peerDependencies",
   "optionalDependencies",
-  "devDependencies",
+  "engines",
 ];
 
 const optionalFields: ReadonlySet<string> = new Set([
