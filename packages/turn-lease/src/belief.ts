@@ -1,0 +1,51 @@
+import type { Clock } from "@turnkeeper/kernel";
+
+/** A reading of the holder's own clocks, taken before a request was sent. */
+export interface Instant {
+  readonly bootMs: number;
+  readonly monotonicMs: number;
+}
+
+export function instantOf(clock: Clock): Instant {
+  return { bootMs: clock.bootMs(), monotonicMs: clock.monotonicMs() };
+}
+
+/** How far boot time may run ahead of monotonic time before the machine is said to have slept; both tick coarsely. */
+const sleepToleranceMs = 250;
+
+/**
+ * How long a holder may believe in its grant, on its own boot clock. The time counts from before the request was sent
+ * that the store granted or renewed by: whatever the answer took, belief ends before the store would grant anew.
+ */
+export class Belief {
+  readonly #clock: Clock;
+  readonly #ttlMs: number;
+  readonly #marginMs: number;
+  #confirmed: Instant;
+
+  constructor(clock: Clock, ttlMs: number, marginMs: number, confirmed: Instant) {
+    this.#clock = clock;
+    this.#ttlMs = ttlMs;
+    this.#marginMs = marginMs;
+    this.#confirmed = confirmed;
+  }
+
+  /** The store renewed by a request sent at this instant. One that was overtaken by a later one changes nothing. */
+  confirm(sent: Instant): void {
+    if (sent.bootMs > this.#confirmed.bootMs) this.#confirmed = sent;
+  }
+
+  get ageMs(): number {
+    return this.#clock.bootMs() - this.#confirmed.bootMs;
+  }
+
+  /** Until belief ends; below 0 it has. */
+  get endsInMs(): number {
+    return this.#ttlMs - this.#marginMs - this.ageMs;
+  }
+
+  /** Whether the machine has slept since: then time has passed that no timer of this process has seen. */
+  get hasSlept(): boolean {
+    return this.ageMs - (this.#clock.monotonicMs() - this.#confirmed.monotonicMs) > sleepToleranceMs;
+  }
+}

@@ -1,0 +1,2 @@
+export { virtualProcesses } from "./virtual-presence.ts";
+export type { VirtualProcess, VirtualProcesses } from "./virtual-presence.ts";
