@@ -1,6 +1,7 @@
 import type { Rule } from "./rule.ts";
 import { noAmbientTime } from "./rules/ambient-sources.ts";
 import { changesetsSpeak } from "./rules/changesets.ts";
+import { completeReadme } from "./rules/complete-readme.ts";
 import { configTwins } from "./rules/config-twins.ts";
 import { declaredDependencies, dependencyVersions, oneSqlite } from "./rules/declared-dependencies.ts";
 import { noEnvironment } from "./rules/environment.ts";
@@ -11,6 +12,7 @@ import { noSilentSkips, testsAssert } from "./rules/honest-tests.ts";
 import { noImportCycles } from "./rules/import-cycles.ts";
 import { importDirection, packageDoors, relativeImports } from "./rules/import-direction.ts";
 import { invariantOwners, invariantWitnesses } from "./rules/invariants.ts";
+import { noLooseEnds } from "./rules/loose-ends.ts";
 import { manifestTwins } from "./rules/manifest-twins.ts";
 import { readmeTwins } from "./rules/readme-twins.ts";
 import { kernelStaysSmall } from "./rules/size.ts";
@@ -37,11 +39,13 @@ export const houseRules: readonly Rule[] = [
   manifestTwins,
   configTwins,
   readmeTwins,
+  completeReadme,
   tellingFileNames,
   kernelStaysSmall,
   glossaryIsCurrent,
   noSilentSkips,
   testsAssert,
+  noLooseEnds,
   changesetsSpeak,
   plainWording,
 ];

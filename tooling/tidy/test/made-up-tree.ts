@@ -76,7 +76,9 @@ function project(folder: string, name: string, made: MadeUpProject = {}): Readon
       references: [{ path: "." }],
     }),
     [`${folder}/vitest.config.ts`]: `import { packageConfig } from "@turnkeeper/vitest-config";\n\nexport default packageConfig("${short}");\n`,
-    [`${folder}/README.md`]: [`# ${name}`, ...headings.map((one) => `## ${one}`), `npm install ${name}`].join("\n\n"),
+    [`${folder}/README.md`]: [`# ${name}`, ...headings.map((one) => `## ${one}`), `npm install ${name}`, short].join(
+      "\n\n",
+    ),
     [`${folder}/src/index.ts`]: `export { ${short} } from "./${short}.ts";\n`,
     [`${folder}/src/${short}.ts`]: `export const ${short} = 1;\n`,
     [`${folder}/test/${short}.test.ts`]: `import { expect, it } from "vitest";\nimport { ${short} } from "../src/${short}.ts";\n\nit("is one", () => {\n  expect(${short}).toBe(1);\n});\n`,

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { completeReadme } from "../src/rules/complete-readme.ts";
 import { configTwins } from "../src/rules/config-twins.ts";
 import { facesAreLists, namedExports, noBorrowedNames } from "../src/rules/faces.ts";
 import { tellingFileNames } from "../src/rules/file-names.ts";
@@ -126,6 +127,28 @@ describe("twins", () => {
     expect(findingsOf(readmeTwins, { "apps/cli/README.md": undefined })[0]).toContain("is missing");
     const fenced = edited("packages/turn/README.md", "## Example\n", "## Example\n\n```sh\n## not a heading\n```\n");
     expect(findingsOf(readmeTwins, fenced)).toEqual([]);
+  });
+});
+
+describe("a README", () => {
+  it("names what is exported and what is thrown", () => {
+    const more = { [face]: 'export { turn, walk } from "./turn.ts";\nexport type { Turn } from "./turn.ts";\n' };
+    expect(findingsOf(completeReadme, more)).toEqual([
+      "packages/turn/README.md: does not mention walk, which the package exports; give it a heading under API, or stop exporting it",
+    ]);
+    const codes = edited(
+      turnFile,
+      "export const",
+      'export type TurnErrorCode = "TURN_LOST" | "TURN_BUSY";\nexport const',
+    );
+    expect(findingsOf(completeReadme, codes)).toHaveLength(2);
+    expect(findingsOf(completeReadme, codes)[0]).toContain("does not mention the error code TURN_LOST");
+    expect(
+      findingsOf(completeReadme, {
+        ...codes,
+        ...edited("packages/turn/README.md", "## Errors", "## Errors\n`TURN_LOST`, `TURN_BUSY`"),
+      }),
+    ).toEqual([]);
   });
 });
 

@@ -3,6 +3,7 @@ import { fencedBlocksOf, tableUnder } from "../src/markdown.ts";
 import { changesetsSpeak } from "../src/rules/changesets.ts";
 import { glossaryIsCurrent } from "../src/rules/glossary.ts";
 import { noSilentSkips, testsAssert } from "../src/rules/honest-tests.ts";
+import { noLooseEnds } from "../src/rules/loose-ends.ts";
 import { plainWording } from "../src/rules/wording.ts";
 import { edited, findingsOf } from "./made-up-tree.ts";
 
@@ -69,6 +70,29 @@ describe("tests", () => {
     ]) {
       expect(findingsOf(testsAssert, { [testFile]: `it("asserts", () => { ${call}; });` })).toEqual([]);
     }
+  });
+});
+
+describe("loose ends", () => {
+  const source = "packages/turn/src/turn.ts";
+
+  it("are not left in code: no place to finish, no compiler or lint switched off", () => {
+    for (const words of [
+      ["TO", "DO: later"],
+      ["FIX", "ME"],
+      ["@ts-", "ignore"],
+      ["oxlint-", "disable-next-line"],
+      ["@ts-", "expect-error: no"],
+    ]) {
+      expect(findingsOf(noLooseEnds, { [source]: `// ${words.join("")}` })).toHaveLength(1);
+    }
+  });
+
+  it("let a test expect an error of types, when it says which", () => {
+    expect(
+      findingsOf(noLooseEnds, { [testFile]: `// ${["@ts-", "expect-error: a token is a number"].join("")}` }),
+    ).toEqual([]);
+    expect(findingsOf(noLooseEnds, { [testFile]: `// ${["@ts-", "expect-error"].join("")}` })).toHaveLength(1);
   });
 });
 

@@ -2,6 +2,7 @@ import ts from "typescript";
 import type { Repository } from "../repository.ts";
 import type { Rule } from "../rule.ts";
 import { shippedProjects } from "../workspace.ts";
+import { exportedValues } from "./complete-readme.ts";
 
 /** Lines that hold a token: without blank lines and comments. */
 export function codeLineCount(source: ts.SourceFile): number {
@@ -56,16 +57,7 @@ export function sizeNotes(repository: Repository): readonly string[] {
     }
     const face = sources.find((file) => file.endsWith(`${key}/src/index.ts`));
     if (kind !== "packages" || face === undefined) continue;
-    const values = repository.source(face).statements.flatMap((statement) => {
-      if (
-        !ts.isExportDeclaration(statement) ||
-        statement.isTypeOnly ||
-        !statement.exportClause ||
-        !ts.isNamedExports(statement.exportClause)
-      )
-        return [];
-      return statement.exportClause.elements.filter((one) => !one.isTypeOnly);
-    });
+    const values = exportedValues(repository.source(face));
     if (values.length > faceNamesToAskAt)
       notes.push(`${key} exports ${values.length} values: is each of them for callers?`);
   }
