@@ -11,9 +11,9 @@ export interface Violation {
 
 /**
  * Proves the settlement contract on what a store has of a session: every call of an ended turn has one result and no
- * result lacks a call (PAIR-1), every taken input belongs to a turn that runs (INBOX-1), fencing tokens only grow
- * (LEASE-2), a turn that runs has its lease (LEASE-1), and every entry still has the digest it was stored with
- * (APPEND-3). Pure; an empty answer means clean.
+ * result lacks a call (PAIR-1), every taken input belongs to a turn that runs (INBOX-1), fencing tokens only grow from
+ * entry to entry (LEASE-2), at most one turn runs and it has the lease (LEASE-1), and every entry still has the digest
+ * it was stored with (APPEND-3). Pure; an empty answer means clean.
  */
 export function verifyRecords(records: SessionRecords): readonly Violation[] {
   const session = records.session.sessionId;
@@ -25,6 +25,7 @@ export function verifyRecords(records: SessionRecords): readonly Violation[] {
   const calls = new Map<string, string>();
   const results = new Map<string, number>();
   let lastSeq = 0;
+  let lastToken = 0;
   for (const entry of records.entries) {
     if (entry.seq <= lastSeq) report("APPEND-2", `entry ${entry.key} has seq ${entry.seq}, not after ${lastSeq}`);
     lastSeq = entry.seq;
@@ -33,6 +34,10 @@ export function verifyRecords(records: SessionRecords): readonly Violation[] {
     if (!turns.has(entry.turnId))
       report("APPEND-2", `entry ${entry.key} belongs to turn ${entry.turnId}, which does not exist`);
     if (entry.late) continue;
+    const token = turns.get(entry.turnId)?.fencingToken ?? lastToken;
+    if (token < lastToken)
+      report("LEASE-2", `entry ${entry.key} was written under fencing token ${token}, after one under ${lastToken}`);
+    lastToken = Math.max(lastToken, token);
     for (const call of callsOf(entry.body)) {
       const key = JSON.stringify([entry.turnId, call.callId]);
       if (calls.has(key)) report("PAIR-1", `tool call ${call.callId} of turn ${entry.turnId} is stored twice`);
@@ -65,19 +70,16 @@ export function verifyRecords(records: SessionRecords): readonly Violation[] {
     }
   }
 
-  let lastToken = 0;
-  for (const turn of records.turns.toSorted((left, right) => left.fencingToken - right.fencingToken)) {
+  for (const turn of records.turns) {
     if (turn.fencingToken > records.fencingToken)
       report(
         "LEASE-2",
         `turn ${turn.turnId} has fencing token ${turn.fencingToken}, above the greatest granted (${records.fencingToken})`,
       );
-    if (turn.fencingToken < lastToken)
-      report("LEASE-2", `turn ${turn.turnId} has fencing token ${turn.fencingToken} after ${lastToken}`);
-    lastToken = turn.fencingToken;
-    if (turn.state === "running" && records.lease?.fencingToken !== turn.fencingToken) {
+    if (turn.state === "running" && records.lease?.fencingToken !== turn.fencingToken)
       report("LEASE-1", `turn ${turn.turnId} runs under fencing token ${turn.fencingToken}, which holds no lease`);
-    }
   }
+  const running = records.turns.filter((turn) => turn.state === "running");
+  if (running.length > 1) report("LEASE-1", `turns ${running.map((turn) => turn.turnId).join(" and ")} run at once`);
   return violations;
 }
