@@ -85,7 +85,7 @@ function kindOfStatus(status: number): FailureKind {
 const networkCode =
   /^(?:ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_\w+|E(?:HOST|NET)(?:UNREACH|DOWN)|EADDRNOTAVAIL|ENETRESET|UND_ERR_(?:SOCKET|CONNECT_TIMEOUT|RES_CONTENT_LENGTH_MISMATCH))$/;
 const certificateCode = /CERT|SELF_SIGNED|^ERR_TLS|^ERR_SSL|^EPROTO$|^UNABLE_TO_/;
-const protocolCode = /^HPE_|^UND_ERR_HEADERS_OVERFLOW$|^Z_/;
+const protocolCode = /^HPE|^UND_ERR_HEADERS_OVERFLOW$|^Z_/;
 
 function kindOfSystemCode(code: string, hasReply: boolean): FailureKind | undefined {
   if (code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT") return kind("MODEL_TIMEOUT");
@@ -117,10 +117,14 @@ export function kindOf(facts: FailureFacts): FailureKind {
   if (/credit balance is too low|insufficient balance/i.test(words)) return kind("MODEL_QUOTA");
   if (facts.status !== 429 && overflowWords.test(words)) return kind("MODEL_CONTEXT_OVERFLOW");
   if (byToken) return byToken;
+  // The Anthropic client makes a 500 of any error event that comes first in a stream.
+  if ((facts.status ?? 0) >= 500 && /invalid_request/.test(tokens)) return kind("MODEL_BAD_REQUEST");
   if (facts.status !== undefined && (facts.status < 200 || facts.status >= 300)) return kindOfStatus(facts.status);
   if (facts.hasNoEnding) return kind("MODEL_STREAM_CUT");
-  if (facts.systemCode !== undefined) {
-    const bySystem = kindOfSystemCode(facts.systemCode, facts.status !== undefined);
+  // undici's parser does not always give its errors a code.
+  const systemCode = facts.systemCode ?? (facts.errorNames.includes("HTTPParserError") ? "HPE" : undefined);
+  if (systemCode !== undefined) {
+    const bySystem = kindOfSystemCode(systemCode, facts.status !== undefined);
     if (bySystem) return bySystem;
   }
   const byName = nameKinds.find(([pattern]) => facts.errorNames.some((name) => pattern.test(name)));

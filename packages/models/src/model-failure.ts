@@ -6,7 +6,7 @@ import { kindOf, kindOfCode } from "./failure-kind.ts";
 import type { FailureKind } from "./failure-kind.ts";
 import { failureSentence } from "./failure-sentence.ts";
 import type { CallSubject } from "./call-subject.ts";
-import { quotable, textsWithin } from "./quotation.ts";
+import { isOwnWord, quotable, textsWithin } from "./quotation.ts";
 import { retryAfterMs } from "./retry-after.ts";
 
 /** A failed model call, as a caller decides on it and a person reads it. */
@@ -22,13 +22,13 @@ export interface ModelFailure {
 
 const nobody: CallSubject = { id: "The model", secrets: [] };
 
-function evidenceOf(facts: FailureFacts): string[] {
+function evidenceOf(facts: FailureFacts, isOwn: (token: string) => boolean): string[] {
   const { status, tokens, systemCode } = facts;
   const answeredWell = status !== undefined && status >= 200 && status < 300;
   return [
     ...(status === undefined || answeredWell ? [] : [`HTTP ${status}`]),
     ...(systemCode === undefined ? [] : [systemCode]),
-    ...new Set(tokens.filter((token) => token !== String(status))),
+    ...new Set(tokens.filter((token) => token !== String(status) && isOwn(token))),
   ];
 }
 
@@ -41,9 +41,9 @@ export function failureOf(error: unknown, subject: CallSubject, request?: unknow
   const { code, retryable } = kind ?? kindOf(facts);
   const waitMs = retryAfterMs(facts.headers);
   const promptTexts = textsWithin([request, facts.requestTexts()]);
-  const clean = (text: string): string => quotable(text, subject.secrets, promptTexts);
-  const quote = facts.words === undefined || unquoted.has(code) ? "" : clean(facts.words);
-  const evidence = evidenceOf(facts).map(clean);
+  const { secrets } = subject;
+  const quote = facts.words === undefined || unquoted.has(code) ? "" : quotable(facts.words, secrets, promptTexts);
+  const evidence = evidenceOf(facts, (token) => isOwnWord(token, secrets, promptTexts));
   const message = failureSentence(code, { subject, facts, evidence, quote, waitMs });
   return { code, retryable, ...(waitMs === undefined ? {} : { retryAfterMs: waitMs }), message };
 }

@@ -12,6 +12,8 @@ export function retryAfterMs(headers: Readonly<Record<string, string>>): number 
   const value = headers["retry-after"]?.trim();
   if (!value) return undefined;
   if (/^\d+(\.\d+)?$/.test(value)) return finitePositive(Number(value) * 1000);
+  // Date.parse takes nearly anything for a date; an HTTP date ends with GMT.
+  if (!value.endsWith("GMT")) return undefined;
   const sentAtMs = Date.parse(headers["date"] ?? "");
   const retryAtMs = Date.parse(value);
   if (Number.isNaN(sentAtMs) || Number.isNaN(retryAtMs)) return undefined;

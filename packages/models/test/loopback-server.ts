@@ -22,6 +22,15 @@ export interface LoopbackServer {
   readonly server: Server;
 }
 
+const closings = new WeakMap<Socket, Promise<unknown>>();
+
+/** One promise for each socket: many requests may share it. */
+function closeOf(socket: Socket): Promise<unknown> {
+  const closing = closings.get(socket) ?? new Promise((resolve) => socket.once("close", resolve));
+  closings.set(socket, closing);
+  return closing;
+}
+
 async function listen(server: Server): Promise<string> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -38,7 +47,7 @@ export async function httpServer(
   const firstRequest = new Promise<SeenRequest>((resolve) => (announce = resolve));
   const server = createServer((incoming, response) => {
     const chunks: Buffer[] = [];
-    const closed = once(incoming.socket, "close");
+    const closed = closeOf(incoming.socket);
     incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
     incoming.on("end", () => {
       const text = Buffer.concat(chunks).toString("utf8");
