@@ -1,1 +1,23 @@
-export {};
+// The tools.
+export { builtinTools } from "./builtin-tools.ts";
+export type { BuiltinToolsOptions } from "./builtin-tools.ts";
+export { createShellTool } from "./shell-tool.ts";
+export type { ShellInput, ShellToolDeps, ShellToolOptions } from "./shell-tool.ts";
+export { createListFilesTool } from "./list-files-tool.ts";
+export type { ListFilesInput } from "./list-files-tool.ts";
+export { createReadFileTool } from "./read-file-tool.ts";
+export type { ReadFileInput } from "./read-file-tool.ts";
+export { createWriteFileTool } from "./write-file-tool.ts";
+export type { WriteFileInput } from "./write-file-tool.ts";
+export type { TextTool } from "./text-tool.ts";
+export type { FileToolsOptions } from "./file-tools-options.ts";
+export type { Environment } from "./child-environment.ts";
+
+// Ending what a turn left behind.
+export { killMarkedProcesses } from "./marked-processes.ts";
+export type { KillMarkedOptions } from "./marked-processes.ts";
+export type { KillReceipt } from "./kill-ladder.ts";
+export type { ProcessMarker } from "./process-marker.ts";
+
+// What they throw.
+export type { ToolErrorCode } from "./errors.ts";

@@ -1,0 +1,27 @@
+import { CodedError } from "@turnkeeper/kernel";
+
+/** What the tools of this package throw; the message is for the model, the code for whoever counts or reacts. */
+export type ToolErrorCode =
+  /** An option of a tool is misspelt, of the wrong type or out of range. */
+  | "OPTION_INVALID"
+  /** A path that leaves the workspace or belongs to the store. */
+  | "PATH_REFUSED"
+  /** A file that is missing, of the wrong kind, not readable, not writable, or not text. */
+  | "FILE_UNUSABLE"
+  /** The shell could not be started: nothing ran. */
+  | "COMMAND_NOT_STARTED"
+  /** The command ran longer than it may; its processes were ended. */
+  | "COMMAND_TIMED_OUT"
+  /** The turn was stopped while the call ran. */
+  | "CALL_INTERRUPTED";
+
+/** Makes a coded error of this package. */
+export function toolError(code: ToolErrorCode, message: string, cause?: unknown): CodedError<ToolErrorCode> {
+  return new CodedError(code, message, cause === undefined ? {} : { cause });
+}
+
+/** Throws `CALL_INTERRUPTED` once the turn's signal has aborted; `attempt` says what then did not happen. */
+export function throwIfInterrupted(signal: AbortSignal, attempt: string): void {
+  if (!signal.aborted) return;
+  throw toolError("CALL_INTERRUPTED", `The turn was stopped before it could ${attempt}.`, signal.reason);
+}
