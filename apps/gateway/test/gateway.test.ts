@@ -101,18 +101,17 @@ describe("a turn over HTTP", () => {
   });
 
   it("busy with reject is 409 with Retry-After; a stop is answered at once", async () => {
-    const { url } = await open([{ silentAfter: "…" }]);
+    const { url, store } = await open([{ silentAfter: "…" }]);
     const running = post(`${url}/v1/sessions/s/turns`, { input: "Hi" });
-    const stopped = async (): Promise<Response> => post(`${url}/v1/sessions/s/stop`, {});
-    // The turn begins when its input is stored; ask until it runs.
-    let stop = await stopped();
+    while ((await store.turns.running("s")).length === 0) await new Promise((resolve) => setImmediate(resolve));
     const busy = await post(`${url}/v1/sessions/s/turns`, { input: "me too", onBusy: "reject" });
-    while (stop.status === 404) stop = await stopped();
-    expect(stop.status).toBe(202);
+    expect(busy.status).toBe(409);
+    expect(busy.headers.get("retry-after")).toBe("5");
+    expect(await busy.json()).toMatchObject({ code: "session_busy" });
+    const stop = (): Promise<Response> => post(`${url}/v1/sessions/s/stop`, {});
+    expect((await stop()).status).toBe(202);
     expect(await (await running).json()).toMatchObject({ outcome: "interrupted", reason: "user-stop" });
-    expect([409, 200]).toContain(busy.status);
-    if (busy.status === 409) expect(busy.headers.get("retry-after")).toBe("5");
-    expect((await stopped()).status).toBe(404);
+    expect((await stop()).status).toBe(404);
   });
 
   it("lists, shows and deletes sessions", async () => {

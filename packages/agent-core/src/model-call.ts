@@ -103,6 +103,11 @@ async function readStream(
   }
 }
 
+function emptyAnswer(model: string): CodedError {
+  const message = `${model} gave an empty answer: no text and no call. Send the message again, or choose another model.`;
+  return new CodedError("MODEL_EMPTY", message, { context: { model, retryable: true } });
+}
+
 async function tryOnce(
   deps: ModelCallDeps,
   settings: ModelCallSettings,
@@ -132,7 +137,7 @@ async function tryOnce(
       deps.signal,
     );
     await readStream(deps, stream, reader, moved);
-    if (!reader.hasOutput) throw new CodedError("MODEL_EMPTY", `${deps.model.id} gave an empty answer.`);
+    if (!reader.hasOutput) throw emptyAnswer(deps.model.id);
     return { reader };
   } catch (error) {
     if (deps.signal.aborted) return { reader, stopped: deps.signal.reason };

@@ -89,17 +89,17 @@ export class SessionRunner {
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#acquiring?.abort();
-    void this.#current?.interrupt({
-      hard: true,
-      reason: "shutdown",
-      by: "this process",
-      message: "The process that ran this turn is shutting down.",
-    });
+    if (this.#current) this.#shutDown(this.#current);
     await this.#loop;
     await this.#deps.store.inbox.abandon(this.#sessionId, this.#deps.runner.runnerId);
     for (const call of [...this.#calls.values()].flat()) call.finish({ outcome: "queued", reason: "shutdown" });
     this.#calls.clear();
     this.#deps.onIdle();
+  }
+
+  #shutDown(interrupt: TurnInterrupt): void {
+    const message = "The process that ran this turn is shutting down.";
+    void interrupt.interrupt({ hard: true, reason: "shutdown", by: "this process", message });
   }
 
   #start(): void {
@@ -176,6 +176,7 @@ export class SessionRunner {
         clock,
         onInterrupt: (interrupt) => {
           this.#current = interrupt;
+          if (this.#isClosing) this.#shutDown(interrupt);
           for (const call of calls) {
             call.started(turnId, lease.fencingToken);
             call.onStop = ({ hard = false, by = "caller" }) =>

@@ -255,8 +255,11 @@ async function endTurn(deps: TurnDeps, lease: TurnLease, turnId: string, wanted:
       detail: error instanceof Error ? error.message : String(error),
     };
     // Entries that the store refuses must not keep the turn open: end it without them, and say why.
-    if (CodedError.is(error, "STORE_CONTRACT") || CodedError.is(error, "ENTRY_CONFLICT"))
-      return write(failure).catch(() => ({ ending: failure }));
+    const isRefused = CodedError.is(error, "STORE_CONTRACT") || CodedError.is(error, "ENTRY_CONFLICT");
+    const conducted = isRefused ? await write(failure).catch(() => undefined) : undefined;
+    if (conducted) return conducted;
+    // The store does not take the end: let go, so that whoever finds the store working settles this turn.
+    await lease[Symbol.asyncDispose]().catch(() => {});
     return { ending: failure };
   }
 }

@@ -1,6 +1,7 @@
 import { CodedError } from "@turnkeeper/kernel";
 import { verifyRecords } from "@turnkeeper/state-store";
 import type { Holder } from "@turnkeeper/state-store";
+import { openProcessPresence } from "@turnkeeper/turn-lease";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createBench } from "./bench.ts";
 import type { Bench } from "./bench.ts";
@@ -15,7 +16,7 @@ afterEach(async () => {
 });
 
 function overloaded(): Error {
-  return Object.assign(new CodedError("MODEL_OVERLOADED", "The provider is overloaded."), { statusCode: 503 });
+  return new CodedError("MODEL_OVERLOADED", "The provider is overloaded.", { context: { retryable: true } });
 }
 
 describe("a model call that fails", () => {
@@ -60,15 +61,17 @@ describe("a model call that fails", () => {
   });
 });
 
-/** A grant that a process of this boot took and died with: its pid was never ours. */
+/** A grant that a process of this boot took and died with: nobody has its pid. */
 async function deadHolder(sessionId: string, inputId: string): Promise<Holder> {
+  const presence = await openProcessPresence({ host: bench.host });
   const holder: Holder = {
+    ...presence.identity,
     holderId: bench.host.random.id(),
     instanceId: "gone",
-    host: "elsewhere",
-    bootId: "another-boot",
-    pid: 999_999,
+    pid: 4_194_301,
+    pidStart: "1",
   };
+  await presence.close();
   const runner = { ...holder, runnerId: "gone-runner" };
   await bench.store.inbox.offer({ sessionId, inputId, text: "first", onBusy: "wait", runner });
   const granted = await bench.store.leases.acquire({

@@ -56,6 +56,18 @@ function streamOf(
   };
 }
 
+/** Ends, or fails with `error`, once every part was read: an error that came earlier would take waiting parts with it. */
+function cutStream(parts: readonly LanguageModelV3StreamPart[], error: unknown): LanguageModelV3StreamResult {
+  const waiting = [...parts];
+  const pull = (controller: ReadableStreamDefaultController<LanguageModelV3StreamPart>): void => {
+    const part = waiting.shift();
+    if (part !== undefined) controller.enqueue(part);
+    else if (error === undefined) controller.close();
+    else controller.error(error);
+  };
+  return { stream: new ReadableStream<LanguageModelV3StreamPart>({ pull }, { highWaterMark: 0 }) };
+}
+
 async function answer(
   step: ScriptedStep,
   request: LanguageModelV3CallOptions,
@@ -70,11 +82,7 @@ async function answer(
       });
     });
   }
-  if ("parts" in step) {
-    return streamOf(step.parts, (controller) =>
-      step.error === undefined ? controller.close() : controller.error(step.error),
-    );
-  }
+  if ("parts" in step) return cutStream(step.parts, step.error);
   const calls = "calls" in step ? step.calls : [];
   const parts: LanguageModelV3StreamPart[] = [
     ...textParts(step.text ?? ""),
