@@ -10,6 +10,7 @@ import { Conversations } from "./conversation.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { resolveAgentOptions } from "./options.ts";
 import type { AgentOptions, ResolvedAgentOptions } from "./options.ts";
+import type { EndProcesses } from "./process-marker.ts";
 import type { TurnBody } from "./session-runner.ts";
 import { toolSet } from "./tool-input.ts";
 import type { ToolSet } from "./tool-input.ts";
@@ -30,7 +31,7 @@ export interface MachineryDeps {
    */
   readonly presence?: ProcessPresence;
   /** Ends the processes that a dead turn left on this host; the tools package has it. */
-  readonly killProcessesOf?: (turnId: string) => Promise<void>;
+  readonly endProcesses?: EndProcesses;
 }
 
 export interface AgentDeps extends MachineryDeps {
@@ -90,7 +91,7 @@ function loopBody(parts: LoopParts, options: ResolvedAgentOptions): TurnBody {
 /** Fills in what the caller left to us; `closeOwn` closes exactly what was opened here. */
 export async function openMachinery(
   deps: MachineryDeps,
-): Promise<Required<Omit<MachineryDeps, "killProcessesOf">> & { readonly closeOwn: () => Promise<void> }> {
+): Promise<Required<Omit<MachineryDeps, "endProcesses">> & { readonly closeOwn: () => Promise<void> }> {
   const host = deps.host ?? systemHost;
   const presence = deps.presence ?? (await openProcessPresence({ host }));
   const closeOwn = async (): Promise<void> => {
@@ -109,7 +110,7 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
   const tools = toolSet(deps.tools ?? []);
   const { closeOwn, ...machinery } = await openMachinery(deps);
   const body = loopBody({ store: machinery.store, host: machinery.host, model: deps.model, tools }, resolved);
-  const dispatcher = new Dispatcher({ ...machinery, body, killProcessesOf: deps.killProcessesOf }, resolved);
+  const dispatcher = new Dispatcher({ ...machinery, body, endProcesses: deps.endProcesses }, resolved);
   const close = async (): Promise<void> => {
     await dispatcher.close();
     await closeOwn();

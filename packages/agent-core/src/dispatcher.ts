@@ -2,6 +2,7 @@ import { CodedError } from "@turnkeeper/kernel";
 import type { OfferResult, RequestStopResult, Runner } from "@turnkeeper/state-store";
 import { followInput } from "./follow.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
+import type { EndProcesses } from "./process-marker.ts";
 import { deadGrantOf } from "./reaper.ts";
 import { checkedSessionId } from "./session-id.ts";
 import { endOfStoreFailure, SessionRunner } from "./session-runner.ts";
@@ -13,7 +14,7 @@ import type { TurnDeps } from "./turn-machinery.ts";
 
 export interface DispatcherDeps extends TurnDeps {
   readonly body: TurnBody;
-  readonly killProcessesOf?: ((turnId: string) => Promise<void>) | undefined;
+  readonly endProcesses?: EndProcesses | undefined;
 }
 
 const inputIdPattern = /^[\x21-\x7e]{1,200}$/;

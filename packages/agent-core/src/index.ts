@@ -7,7 +7,7 @@ export type { HolderView, RunOutcome, TurnEvent, TurnEventBody, TurnFinished } f
 export { defineTool } from "./tool.ts";
 export type { AnyTool, SchemaResult, StandardSchema, ToolContext, ToolDefinition } from "./tool.ts";
 export type { Approval, ApprovalRequest } from "./tool-call.ts";
-export { processMarkerName } from "./tool-call.ts";
+export type { EndProcesses, ProcessMarker } from "./process-marker.ts";
 export { checkedSessionId } from "./session-id.ts";
 export { requestStop } from "./stop.ts";
 export type { StopRequestOptions } from "./stop.ts";

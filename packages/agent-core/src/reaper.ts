@@ -1,9 +1,11 @@
 import type { Grant, LeaseView, SettledTurn } from "@turnkeeper/state-store";
+import { processMarkerOf } from "./process-marker.ts";
+import type { EndProcesses } from "./process-marker.ts";
 import type { TurnDeps } from "./turn-machinery.ts";
 
 export type ReapDeps = Pick<TurnDeps, "store" | "presence"> & {
   /** Ends the processes a dead turn left on this host. */
-  readonly killProcessesOf?: ((turnId: string) => Promise<void>) | undefined;
+  readonly endProcesses?: EndProcesses | undefined;
 };
 
 /** The grant of a lease whose holder is provably gone; nothing for one that may live. */
@@ -35,7 +37,7 @@ export async function reapTurns(deps: ReapDeps, sessionId?: string): Promise<rea
     const result = await deps.store.turns.settleForeign(grant);
     if (result.kind !== "settled") continue;
     if (result.turn) settled.push(result.turn);
-    await deps.killProcessesOf?.(turn.turnId);
+    await deps.endProcesses?.(processMarkerOf(turn.turnId));
   }
   return settled;
 }

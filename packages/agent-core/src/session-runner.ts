@@ -7,6 +7,8 @@ import type { ProgressClock } from "@turnkeeper/turn-liveness";
 import type { TurnInterrupt } from "@turnkeeper/interrupt";
 import type { TurnEventBody } from "./events.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
+import { processMarkerOf } from "./process-marker.ts";
+import type { EndProcesses } from "./process-marker.ts";
 import type { Approval } from "./tool-call.ts";
 import type { CallEnd, StopOptions, TurnCall } from "./turn-call.ts";
 import { conductTurn } from "./turn-machinery.ts";
@@ -33,7 +35,7 @@ export interface TurnBody {
 export interface RunnerDeps extends TurnDeps {
   readonly runner: Runner;
   readonly body: TurnBody;
-  readonly killProcessesOf?: ((turnId: string) => Promise<void>) | undefined;
+  readonly endProcesses?: EndProcesses | undefined;
   /** Takes over a call whose input somebody else runs. */
   follow(call: TurnCall): void;
   /** Told once nothing of this session is left to do here. */
@@ -193,7 +195,7 @@ export class SessionRunner {
       },
       async (scope) => {
         // What a dead predecessor left running on this host ends before this turn's first side effect.
-        if (predecessor) await this.#deps.killProcessesOf?.(predecessor.turn.turnId);
+        if (predecessor) await this.#deps.endProcesses?.(processMarkerOf(predecessor.turn.turnId));
         const approval = calls[0]?.request.approval ?? "deny";
         return this.#deps.body.run(scope, { input, revision: granted.revision, approval, emit });
       },

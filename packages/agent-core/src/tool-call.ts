@@ -1,6 +1,7 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { JsonValue, ToolBody, ToolStatus } from "@turnkeeper/state-store";
+import { processMarkerOf } from "./process-marker.ts";
 import { parseArguments } from "./tool-input.ts";
 import type { ParsedArguments, ToolSet } from "./tool-input.ts";
 import type { AnyTool, ToolContext, ToolDefinition } from "./tool.ts";
@@ -44,9 +45,6 @@ const approvalBoundMs = 3_600_000;
 /** How long a stopped tool may take to end before the turn goes on without it. */
 const softGraceMs = 5000;
 const hardGraceMs = 2000;
-
-/** The environment variable by which every process of a turn can be found. */
-export const processMarkerName = "TURNKEEPER_TURN";
 
 /** Finds the tool and checks the arguments; nothing runs and nothing is refused yet. */
 export async function prepareCall(
@@ -128,7 +126,7 @@ function contextOf(deps: ToolRunDeps, call: PreparedCall): ToolContext {
     signal: interrupt.signal,
     hardSignal: interrupt.hardSignal,
     progress: (detail) => clock.progress("tool", detail ?? call.name),
-    processMarker: { [processMarkerName]: turnId },
+    processMarker: processMarkerOf(turnId),
   };
 }
 

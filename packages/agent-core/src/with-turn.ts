@@ -81,7 +81,7 @@ export async function withTurn<Value>(
   const dispatcher = new Dispatcher(
     {
       ...machinery,
-      killProcessesOf: deps.killProcessesOf,
+      endProcesses: deps.endProcesses,
       body: {
         run: async (scope, start) => {
           const isOwn = start.input.inputId === call.inputId;
