@@ -6,7 +6,7 @@ import type { ToolContext } from "@turnkeeper/agent-core";
 import { CodedError } from "@turnkeeper/kernel";
 import { z } from "zod";
 import { throwIfInterrupted, toolError } from "./errors.ts";
-import { fileError, quoted } from "./file-error.ts";
+import { fileError, quoted, systemCodeOf } from "./file-error.ts";
 import { resolveFileToolsOptions } from "./file-tools-options.ts";
 import type { FileToolsOptions, ResolvedFileToolsOptions } from "./file-tools-options.ts";
 import { cutWindow, fill, skipLines } from "./line-window.ts";
@@ -74,13 +74,17 @@ async function openText({ shown, real, stats }: WorkspacePath): Promise<FileHand
   }
   const handle = await open(real, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW).catch(
     (error: unknown) => {
-      throw fileError(error, "read", shown);
+      throw systemCodeOf(error) === "ELOOP" ? replacedMeanwhile(shown) : fileError(error, "read", shown);
     },
   );
   const opened = await handle.stat();
   if (opened.dev === stats.dev && opened.ino === stats.ino) return handle;
   await handle.close();
-  throw toolError("FILE_UNUSABLE", `Could not read ${quoted(shown)}: it was replaced in the same moment; try again.`);
+  throw replacedMeanwhile(shown);
+}
+
+function replacedMeanwhile(shown: string): CodedError {
+  return toolError("FILE_UNUSABLE", `Could not read ${quoted(shown)}: it was replaced in the same moment; try again.`);
 }
 
 async function readWindow(

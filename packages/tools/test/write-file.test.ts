@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { symlinkSync } from "node:fs";
 import { chmod, chown, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { systemHost } from "@turnkeeper/kernel";
@@ -116,6 +117,19 @@ test("a stop before the file is in place leaves the old one and nothing beside i
   expect(host.random.id).toHaveBeenCalledOnce();
   expect(await readFile(path.join(bench.folder, "note"), "utf8")).toBe("old");
   expect(await readdir(bench.folder)).toEqual(["note"]);
+});
+
+test("a link that takes the place of a missing folder while the file is written is not followed", async () => {
+  const { context, folder } = await workbench();
+  const outside = await workbench();
+  const swap = (): string => {
+    symlinkSync(outside.folder, path.join(folder, "new"));
+    return "temporary";
+  };
+  const host = { ...systemHost, random: { ...systemHost.random, id: swap } };
+  const error = await rejection(createWriteFileTool({ host }).execute({ path: "new/note", content: "x" }, context));
+  expect(error).toMatchObject({ code: "PATH_REFUSED" });
+  expect(await readdir(outside.folder)).toEqual([]);
 });
 
 test("a call of a stopped turn writes nothing", async () => {
