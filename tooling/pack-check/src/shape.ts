@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
-import { runProcess } from "@turnkeeper/doctest/process";
+import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { filesBelow } from "./consumer.ts";
@@ -18,19 +17,17 @@ export async function lintTarball({ file, project }: Tarball): Promise<readonly 
   );
 }
 
-/** What "are the types wrong" says when it is not content: how TypeScript resolves each door, for ESM users. */
-export async function checkTypes({ file }: Tarball, cwd: string): Promise<string> {
-  const cli = path.join(
-    path.dirname(fileURLToPath(import.meta.resolve("@arethetypeswrong/cli/package.json"))),
-    "dist",
-    "index.js",
+// Ours is ESM for Node 20 and newer: how CommonJS and the resolution before `exports` see it is no concern.
+const ignoredResolutions: ReadonlySet<string> = new Set(["node10", "node16-cjs"]);
+
+/** What "are the types wrong" finds: how TypeScript resolves each door, for users of ESM. */
+export async function checkTypes({ file }: Tarball): Promise<readonly string[]> {
+  const analysis = await checkPackage(createPackageFromTarballData(readFileSync(file)));
+  if (!analysis.types) return ["has no types"];
+  const problems = analysis.problems.filter(
+    (problem) => !("resolutionKind" in problem && ignoredResolutions.has(problem.resolutionKind)),
   );
-  const { code, stdout, stderr } = await runProcess(
-    process.execPath,
-    [cli, file, "--profile", "esm-only", "--no-emoji"],
-    { cwd, timeoutMs: 120_000 },
-  );
-  return code === 0 ? "" : `${stdout}${stderr}`;
+  return problems.map((problem) => JSON.stringify(problem));
 }
 
 /** What is wrong with the files of an installed package: leftovers of a build, tests, protocols only the workspace knows. */

@@ -20,7 +20,7 @@ beforeAll(async () => {
   tarballs = await packAll(root, projects, folder);
 }, 3 * minuteMs);
 
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => rmSync(folder, { recursive: true, force: true }), minuteMs);
 
 function tarballOf(name: string): Tarball {
   const tarball = tarballs.find((one) => one.name === name);
@@ -43,7 +43,7 @@ describe.concurrent("a packed project", () => {
 
   // A command has no types to resolve.
   it.each(libraries)("%s has types that resolve for ESM users", { timeout: 2 * minuteMs }, async (name) => {
-    expect(await checkTypes(tarballOf(name), folder)).toBe("");
+    expect(await checkTypes(tarballOf(name))).toEqual([]);
   });
 
   it.each(libraries)(
