@@ -93,12 +93,22 @@ function checkedMs(path: string, ms: number | undefined, leastMs: number): numbe
   );
 }
 
+function checkApi(path: string, api: unknown): void {
+  if (api === undefined || api === "chat" || api === "responses") return;
+  throw choiceError(
+    "MODEL_OPTION_INVALID",
+    `Option ${path} must be "chat" or "responses", got ${JSON.stringify(api)}.`,
+  );
+}
+
 /** Refuses unknown options, so that a misspelt one is not silently the default. Throws `MODEL_OPTION_INVALID`. */
 export function checkOptions(options: ResolveModelOptions): void {
   refuseUnknown("", options, optionKeys);
   refuseUnknown("providers.", options.providers ?? {}, configurable);
-  for (const [name, settings] of Object.entries(options.providers ?? {}))
+  for (const [name, settings] of Object.entries(options.providers ?? {})) {
     refuseUnknown(`providers.${name}.`, settings, settingKeys);
+    checkApi(`providers.${name}.api`, settings.api);
+  }
 }
 
 // A value that is only white space is as good as none; a pasted key often ends with a line break.

@@ -3,12 +3,12 @@ import type { LanguageModelV3, LanguageModelV3CallOptions, LanguageModelV3Stream
 import type { Host } from "@turnkeeper/kernel";
 import { choiceError } from "../errors.ts";
 import { guardModel } from "../guarded-model.ts";
-import { textsWithin } from "../quotation.ts";
 import type { ResolvedModel } from "../resolved-model.ts";
 import { readConversation } from "./conversation.ts";
 import { nextStep } from "./next-step.ts";
 import { streamOf } from "./part-stream.ts";
 import { signed } from "./signature.ts";
+import { shortened } from "./step.ts";
 import type { Step } from "./step.ts";
 
 interface DemoKind {
@@ -23,7 +23,7 @@ const useTools = ({ prompt, tools = [] }: LanguageModelV3CallOptions): Step =>
 
 const echo = ({ prompt }: LanguageModelV3CallOptions): Step => ({
   kind: "answer",
-  text: `You said: ${readConversation(prompt).request}`,
+  text: `You said: ${shortened(readConversation(prompt).request)}`,
 });
 
 const demoKinds: Readonly<Record<string, DemoKind>> = {
@@ -59,7 +59,8 @@ export function openDemoModel(modelId: string, host: Host): ResolvedModel {
   return { id, languageModel, note, close, [Symbol.asyncDispose]: close };
 }
 
-const wordCount = (text: string): number => text.split(/\s+/).filter((word) => word !== "").length;
+/** Four characters stand for a token: enough to see that usage is counted. */
+const roughTokens = (value: unknown): number => Math.ceil(JSON.stringify(value).length / 4);
 
 /** The parts of one answer, in the order in which a provider's stream has them. */
 function partsOf(
@@ -71,8 +72,8 @@ function partsOf(
   const text = step.kind === "answer" ? signed(step.text, modelId) : step.says;
   const words = text.match(/\s*\S+\s*$|\s*\S+/g) ?? [];
   const calls = step.kind === "call" ? step.calls : [];
-  const outputCount = wordCount(text) + calls.length;
-  const inputCount = textsWithin(prompt.map(({ content }) => content)).reduce((sum, one) => sum + wordCount(one), 0);
+  const inputCount = roughTokens(prompt);
+  const outputCount = roughTokens([text, calls]);
   return [
     { type: "stream-start", warnings: [] },
     { type: "text-start", id: "0" },
@@ -93,7 +94,6 @@ function partsOf(
     {
       type: "finish",
       finishReason: { unified: calls.length > 0 ? "tool-calls" : "stop", raw: "demo" },
-      // Words stand for tokens: enough to see that usage is counted.
       usage: {
         inputTokens: { total: inputCount, noCache: inputCount, cacheRead: 0, cacheWrite: 0 },
         outputTokens: { total: outputCount, text: outputCount, reasoning: 0 },

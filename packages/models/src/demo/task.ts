@@ -12,13 +12,10 @@ const quotes = "[`\"'“”]?";
 const polite = "(?:please\\s+|(?:can|could|would) you\\s+)?";
 const starting = (words: string): RegExp => new RegExp(`^${polite}(?:${words})`, "i");
 
-const listWords = starting(
-  "(?:list|show|ls)\\b.*|what(?:'s| is| are)\\b.*\\b(?:files?|folders?|director(?:y|ies))\\b.*",
-);
-const readWords = new RegExp(
-  `^${polite}(?:read|show|open|cat|print)\\s+(?:me\\s+)?(?:the\\s+)?(?:file\\s+)?${quotes}([\\w@~.-]*[./][\\w@~./-]*\\w|[A-Z]{4,})${quotes}[.!?]?$`,
-  "i",
-);
+const listWords = starting("(?:list|show|ls)\\b");
+const listQuestion = starting("what\\b.*\\b(?:files?|folders?|director(?:y|ies))\\b");
+const readWords = starting("(?:read|show|open|cat|print)\\s+(?:me\\s+)?(?:the\\s+)?(?:file\\s+)?(\\S+)$");
+const pathLike = /[./]|^(?:README|LICENSE|CHANGELOG|Makefile|Dockerfile)$/;
 const writeWords = new RegExp(
   `^${polite}write\\s+${quotes}(.+?)${quotes}\\s+(?:in)?to\\s+(?:the\\s+)?(?:file\\s+)?${quotes}([\\w@~./-]*\\w)${quotes}[.!?]?$`,
   "is",
@@ -40,22 +37,29 @@ function folderOf(request: string): string {
   return folder === undefined || folder === "" || notFolders.test(folder) ? "." : folder;
 }
 
+const bare = (word: string): string => word.replace(/^[`"'“]+|[`"'”]*[.!?]?$/g, "");
+
 // A command in quotes is what stands between them; one without is the rest of the sentence, as it stands.
 const commandOf = (text: string): string => /^([`"'])(.+)\1[.!]?$/s.exec(text.trim())?.[2] ?? text.trim();
 
+// The sentences above are short, and patterns over megabytes would hold the loop up.
+const longestRead = 2000;
+
 /** Understands a request. A sentence that begins with a command is one, also when it says "again". */
 export function taskOf(request: string): Task {
+  if (request.length > longestRead) return { kind: "other" };
   const written = writeWords.exec(request);
   if (written) return { kind: "write", content: written[1]!, path: written[2]! };
-  const read = readWords.exec(request);
-  if (read) return { kind: "read", path: read[1]! };
+  const path = bare(readWords.exec(request)?.[1] ?? "");
+  if (pathLike.test(path)) return { kind: "read", path };
   const sleep = sleepWords.exec(request);
   if (sleep) return { kind: "run", command: `sleep ${sleep[1]!}` };
   const run = runWords.exec(request);
   if (run) return { kind: "run", command: commandOf(run[1]!) };
-  const isListing = listWords.test(request);
-  if (!isListing && recallWords.test(request)) return { kind: "recall" };
-  if (longestWords.test(request))
+  const isCommand = listWords.test(request);
+  if (!isCommand && recallWords.test(request)) return { kind: "recall" };
+  if (longestWords.test(request)) {
     return { kind: "longest", folder: folderOf(request), onlyReadmes: /readme/i.test(request) };
-  return isListing ? { kind: "list", folder: folderOf(request) } : { kind: "other" };
+  }
+  return isCommand || listQuestion.test(request) ? { kind: "list", folder: folderOf(request) } : { kind: "other" };
 }
