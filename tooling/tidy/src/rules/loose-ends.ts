@@ -1,28 +1,26 @@
 import type { Finding, Rule } from "../rule.ts";
+import { unspelled } from "../unspelled.ts";
 import { projectsOf } from "../workspace.ts";
-
-// Put together from parts, so that this file does not hold what it looks for.
-const mark = (...parts: readonly string[]): string => parts.join("");
 
 const bannedComments: readonly { readonly pattern: RegExp; readonly problem: string; readonly instead: string }[] = [
   {
-    pattern: new RegExp(mark("@ts-", "(ignore|nocheck)")),
+    pattern: unspelled("", "@ts-", "(ignore|nocheck)"),
     problem: "the compiler is told to look away",
     instead: "fix the type",
   },
   {
-    pattern: new RegExp(mark("(oxlint|eslint|biome)-", "(disable|ignore)")),
+    pattern: unspelled("", "(oxlint|eslint|biome)-", "(disable|ignore)"),
     problem: "a lint rule is switched off",
     instead: "change the code",
   },
   {
-    pattern: new RegExp(mark("\\b(TO", "DO|FIX", "ME|XX", "X)\\b")),
+    pattern: unspelled("", "\\b(TO", "DO|FIX", "ME|XX", "X)\\b"),
     problem: "an unfinished place",
     instead: "finish it, or say in the README what is not there",
   },
 ];
 
-const expectError = new RegExp(mark("@ts-", "expect-error(?<reason>.*)$"));
+const expectError = unspelled("", "@ts-", "expect-error(?<reason>.*)$");
 
 /** What is left for later is forgotten; what is switched off stays off. */
 export const noLooseEnds: Rule = {

@@ -1,4 +1,5 @@
 import type { Finding, Rule } from "../rule.ts";
+import { unspelled } from "../unspelled.ts";
 
 interface BannedText {
   readonly pattern: RegExp;
@@ -6,27 +7,37 @@ interface BannedText {
   readonly instead: string;
 }
 
-// The patterns are built from parts, so that this file does not contain what it bans.
-const either = (...words: readonly string[]): string => words.join("|");
-
 const banned: readonly BannedText[] = [
   {
-    pattern: new RegExp(
-      `\\b(${either("registry\\.npm" + "js\\.org", "registry\\.yarn" + "pkg\\.com", "npm\\.pkg\\.git" + "hub\\.com", "un" + "pkg\\.com", "registry\\.npm" + "mirror\\.com")})`,
+    pattern: unspelled(
       "i",
+      "\\b(registry\\.npm",
+      "js\\.org|registry\\.yarn",
+      "pkg\\.com|npm\\.pkg\\.git",
+      "hub\\.com|un",
+      "pkg\\.com|registry\\.npm",
+      "mirror\\.com)",
     ),
     problem: "names a package registry",
     instead: "name the package; whoever installs has a registry of his own",
   },
   {
-    pattern: new RegExp(`(^|[^A-Za-z0-9_.~/-])/(${either("home", "root", "Users", "work", "tmp")})/[A-Za-z0-9]`),
+    pattern: /(^|[^A-Za-z0-9_.~/-])\/(home|root|Users|work|tmp)\/[A-Za-z0-9]/,
     problem: "names a path of one machine",
     instead: "use a path relative to the file, or os.tmpdir() and os.homedir()",
   },
   {
-    pattern: new RegExp(
-      `(${either("generated (with|by) \\[?(cla" + "ude|chat" + "gpt|cop" + "ilot|cur" + "sor)", "co-authored-" + "by:", "cla" + "ude code", "github cop" + "ilot", "as an ai (language )?" + "model")})`,
+    pattern: unspelled(
       "i",
+      "generated (with|by) \\[?(cla",
+      "ude|chat",
+      "gpt|cop",
+      "ilot|cur",
+      "sor)|co-authored-",
+      "by:|cla",
+      "ude code|github cop",
+      "ilot|as an ai (language )?",
+      "model",
     ),
     problem: "speaks of how the text was made",
     instead: "speak of the product alone",
