@@ -45,7 +45,7 @@ CREATE TABLE lease (
     AND (holder_id IS NULL) = (acquired_at_ms IS NULL)
     AND (holder_id IS NULL) = (expires_at_ms IS NULL)
   )
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE turn (
   turn_no INTEGER PRIMARY KEY,

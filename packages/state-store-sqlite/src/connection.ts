@@ -2,7 +2,7 @@ import Database from "better-sqlite3";
 
 export type SqlValue = string | number | null;
 
-type Statement = Database.Statement<SqlValue[], unknown>;
+type Statement = Database.Statement<SqlValue[]>;
 
 /** How a commit is made: `full` waits for the disk, `normal` leaves that to the next one that does. */
 export type Durability = "normal" | "full";
@@ -33,7 +33,7 @@ export class Connection {
   #prepared(sql: string): Statement {
     let statement = this.#statements.get(sql);
     if (!statement) {
-      statement = this.#database.prepare<SqlValue[], unknown>(sql);
+      statement = this.#database.prepare<SqlValue[]>(sql);
       this.#statements.set(sql, statement);
     }
     return statement;

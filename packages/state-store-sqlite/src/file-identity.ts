@@ -1,12 +1,15 @@
-import { statSync } from "node:fs";
+import { lstatSync } from "node:fs";
 
 interface NodeIdentity {
   readonly dev: bigint;
   readonly ino: bigint;
 }
 
+const lookOptions = { bigint: true, throwIfNoEntry: false } as const;
+
 function nodeAt(path: string): NodeIdentity | undefined {
-  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+  // The path is real, so a symbolic link there now is a replacement too. Not as doubles: inodes may pass 2^53.
+  const stats = lstatSync(path, lookOptions);
   return stats && { dev: stats.dev, ino: stats.ino };
 }
 
@@ -15,16 +18,18 @@ function isSame(left: NodeIdentity, right: NodeIdentity | undefined): boolean {
 }
 
 /**
- * Which files a store was opened on, told by device and inode. `stat` alone is used: opening and closing a store's
+ * Which files a store was opened on, told by device and inode. `lstat` alone is used: opening and closing a store's
  * file through `fs` would cancel the locks that SQLite holds on it in this process.
  */
 export class FileIdentity {
   readonly #path: string;
+  readonly #walPath: string;
   readonly #database: NodeIdentity;
   readonly #wal: NodeIdentity | undefined;
 
   private constructor(path: string, database: NodeIdentity, wal: NodeIdentity | undefined) {
     this.#path = path;
+    this.#walPath = `${path}-wal`;
     this.#database = database;
     this.#wal = wal;
   }
@@ -43,9 +48,9 @@ export class FileIdentity {
     return node && node.ino !== 0n ? `${node.dev}:${node.ino}` : path;
   }
 
-  /** Whether the path still leads to the very files. Throws what `stat` throws, but for "no such file". */
+  /** Whether the path still leads to the very files. Throws what `lstat` throws, but for "no such file". */
   isIntact(): boolean {
     if (!isSame(this.#database, nodeAt(this.#path))) return false;
-    return this.#wal === undefined || isSame(this.#wal, nodeAt(`${this.#path}-wal`));
+    return this.#wal === undefined || isSame(this.#wal, nodeAt(this.#walPath));
   }
 }

@@ -104,10 +104,8 @@ export function offerInput(
   input: Pick<PendingInput, "inputId" | "text" | "digest" | "delivery" | "runner">,
 ): PendingInput {
   const { inputId, text, digest, delivery, runner } = input;
-  const row = tx.rows.get<{ seq: number }>(
-    "UPDATE store SET last_input_seq = last_input_seq + 1 RETURNING last_input_seq AS seq",
-  );
-  const seq = row?.seq ?? 0;
+  tx.rows.run("UPDATE store SET last_input_seq = last_input_seq + 1");
+  const seq = tx.rows.get<{ seq: number }>("SELECT last_input_seq AS seq FROM store")?.seq ?? 0;
   tx.rows.run(
     `INSERT INTO input (session_no, input_id, seq, text, digest, delivery, offered_at_ms, runner_id, runner)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)

@@ -60,21 +60,34 @@ export function isGrantOf(row: LeaseRow | undefined, grant: Grant): row is HeldL
 
 /** The guard of every write: the grant stands as long as nobody else was granted, expired or not. */
 export function grantStands(tx: Transaction, grant: Grant): boolean {
-  return isGrantOf(findLease(tx, grant.sessionId), grant);
+  const row = tx.rows.get<{ stands: 1 }>(
+    "SELECT 1 AS stands FROM lease WHERE session_id = ? AND holder_id = ? AND fencing_token = ?",
+    grant.sessionId,
+    grant.holderId,
+    grant.fencingToken,
+  );
+  return row !== undefined;
 }
 
-/** A new grant, with the next fencing token. */
-export function grantLease(tx: Transaction, sessionId: string, holder: Holder, ttlMs: number): number {
-  const row = tx.rows.get<{ fencing_token: number }>(
-    `INSERT INTO lease (session_id, fencing_token, holder_id, holder, ttl_ms, renew_count, expires_boot_id, expires_boot_ms, acquired_at_ms, expires_at_ms)
-     VALUES (?, 1, ?, ?, ?, 0, ?, ?, ?, ?)
-     ON CONFLICT (session_id) DO UPDATE SET
-       fencing_token = fencing_token + 1, holder_id = excluded.holder_id, holder = excluded.holder,
-       ttl_ms = excluded.ttl_ms, renew_count = 0, expires_boot_id = excluded.expires_boot_id,
-       expires_boot_ms = excluded.expires_boot_ms, acquired_at_ms = excluded.acquired_at_ms,
-       expires_at_ms = excluded.expires_at_ms
-     RETURNING fencing_token`,
-    sessionId,
+/**
+ * A new grant, with the next fencing token; `row` is the lease as this transaction found it. (No upsert that returns
+ * the token: `RETURNING` makes SQLite open a table of its own, which costs more than the rest together.)
+ */
+export function grantLease(
+  tx: Transaction,
+  sessionId: string,
+  row: LeaseRow | undefined,
+  holder: Holder,
+  ttlMs: number,
+): number {
+  const fencingToken = (row?.fencing_token ?? 0) + 1;
+  tx.rows.run(
+    row
+      ? `UPDATE lease SET fencing_token = ?, holder_id = ?, holder = ?, ttl_ms = ?, renew_count = 0, expires_boot_id = ?,
+           expires_boot_ms = ?, acquired_at_ms = ?, expires_at_ms = ? WHERE session_id = ?`
+      : `INSERT INTO lease (fencing_token, holder_id, holder, ttl_ms, renew_count, expires_boot_id, expires_boot_ms,
+           acquired_at_ms, expires_at_ms, session_id) VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?)`,
+    fencingToken,
     holder.holderId,
     JSON.stringify(holder),
     ttlMs,
@@ -82,8 +95,9 @@ export function grantLease(tx: Transaction, sessionId: string, holder: Holder, t
     tx.now.bootMs + ttlMs,
     tx.atMs,
     tx.atMs + ttlMs,
+    sessionId,
   );
-  return row?.fencing_token ?? 0;
+  return fencingToken;
 }
 
 /** Answers whether the grant still stood. */

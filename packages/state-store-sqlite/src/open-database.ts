@@ -51,7 +51,7 @@ export async function openDatabase(
   host: Host,
   options: ResolvedSqliteStoreOptions,
 ): Promise<SharedDatabase> {
-  const call: FailedCall = { attempt: "open it", path, phase: "open" };
+  const call: FailedCall = { attempt: "open", path, phase: "open" };
   const before = FileIdentity.keyOf(path);
   const opened: Connection[] = [];
   const open = (access: "read" | "write"): Connection => {

@@ -44,8 +44,7 @@ const slots = new Map<string, Slot>();
  */
 function endWithoutCheckpoint(exitCode: number): void {
   const databases = [...slots.values()].flatMap(({ database }) => database ?? []);
-  for (const database of databases) database.check("end the process");
-  if (databases.some(({ sealedBy }) => sealedBy !== undefined)) process.exit(exitCode);
+  if (databases.some((database) => database.isSealed())) process.exit(exitCode);
 }
 
 function forget(key: string): void {
@@ -69,8 +68,7 @@ function holding(key: string, slot: Slot, database: SharedDatabase): Holding {
       isHeld = false;
       slot.holderCount--;
       if (slot.holderCount > 0) return;
-      database.close();
-      if (database.sealedBy === undefined) forget(key);
+      if (database.close()) forget(key);
     },
   };
 }
@@ -87,8 +85,7 @@ export async function acquireDatabase(path: string, open: () => Promise<SharedDa
     );
   const known = slots.get(key);
   if (known) {
-    known.database?.check(`open ${path} again`);
-    if (known.database?.sealedBy !== undefined) throw known.database.sealedBy;
+    if (known.database?.isSealed()) throw known.database.refusal("open", "open");
     known.holderCount++;
     return holding(key, known, await known.opening);
   }

@@ -1,6 +1,6 @@
 /** The steps that several ports share: taking an input, ending a turn, handing a session over. */
 import { firstWaiter, takenEntry, unknownOutcome } from "@turnkeeper/state-store";
-import type { HandOver, InputEnd, PendingInput, SettledTurn, TakenInput } from "@turnkeeper/state-store";
+import type { Grant, HandOver, InputEnd, PendingInput, SettledTurn, TakenInput } from "@turnkeeper/state-store";
 import { addEntries, forgetCalls, openCalls, ownDraft } from "./entry-rows.ts";
 import { markSettled, markTaken, queueOf, takenBy, wakeInput } from "./input-rows.ts";
 import { findSession, touchSession } from "./session-rows.ts";
@@ -11,11 +11,15 @@ import { endTurn, findRunningTurn, findTurn, turnHolder } from "./turn-rows.ts";
 import type { TurnEnd, TurnRow } from "./turn-rows.ts";
 
 /**
- * The session of a running turn that a write joins. Ask after the token: to a late holder a turn that is gone is a
- * race, not a bug.
+ * Answers the session, which must run the turn that a write joins. Ask after the token: to a late holder a turn that
+ * is gone is a race, not a bug.
  */
-export function sessionRunning(tx: Transaction, sessionId: string, turnId: string): SessionRow {
-  const session = findSession(tx, sessionId);
+export function sessionRunning(
+  tx: Transaction,
+  session: SessionRow | undefined,
+  { sessionId }: Grant,
+  turnId: string,
+): SessionRow {
   const turn = session && findTurn(tx, session, turnId);
   if (session && turn?.outcome === null) return session;
   const what = turn ? "has ended" : "was never begun";

@@ -17,12 +17,14 @@
  * | open | close | closed | connections closed, the WAL checkpointed |
  * | sealed | write, read, close | sealed | rejected; not one system call on the files |
  */
+import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
+import type { StoreErrorCode } from "@turnkeeper/state-store";
 import type { Connection, Durability } from "./connection.ts";
 import type { FileIdentity } from "./file-identity.ts";
 import type { JournalMode } from "./sqlite-version.ts";
-import { explain, isBusy, isFinal, replacedError } from "./store-failure.ts";
-import type { FailedCall, Phase } from "./store-failure.ts";
+import { explain, isBusy, isFinal, replacedError, sealedError } from "./store-failure.ts";
+import type { FailedCall, Phase, StoreError } from "./store-failure.ts";
 import { DurabilityRaised, Transaction } from "./transaction.ts";
 import { WriteQueue } from "./write-queue.ts";
 
@@ -62,7 +64,7 @@ export class SharedDatabase {
   readonly #writer: Connection;
   readonly #identity: FileIdentity;
   readonly #queue: WriteQueue;
-  #seal: unknown;
+  #seal: StoreError | undefined;
 
   constructor(parts: Parts) {
     this.file = parts.file;
@@ -72,20 +74,15 @@ export class SharedDatabase {
     this.#queue = new WriteQueue(parts.file.path);
   }
 
-  /** The error that sealed it; absent while it works. */
-  get sealedBy(): unknown {
-    return this.#seal;
+  /** Whether it is sealed; looks at the files first, and seals it when they are not those that were opened. */
+  isSealed(): boolean {
+    if (this.#seal === undefined) this.#look({ attempt: "go on with", path: this.file.path, phase: "open" });
+    return this.#seal !== undefined;
   }
 
-  /** Looks at the files, and seals the database when they are not those that were opened, or cannot be seen. */
-  check(attempt: string): void {
-    if (this.#seal !== undefined) return;
-    const call: FailedCall = { attempt, path: this.file.path, phase: "open" };
-    try {
-      if (!this.#identity.isIntact()) this.#sealWith(replacedError(call));
-    } catch (error) {
-      this.#sealWith(explain(error, call));
-    }
+  /** What a caller is told that may not use a sealed database. */
+  refusal(attempt: string, phase: Phase = "begin"): unknown {
+    return this.#seal && sealedError({ attempt, path: this.file.path, phase }, this.#seal);
   }
 
   write<T>(call: WriteCall, body: (tx: Transaction) => T): Promise<T> {
@@ -140,36 +137,41 @@ export class SharedDatabase {
     return this.#queue.settled(owner);
   }
 
-  /** Ends both connections, the reader first so that the last one checkpoints the WAL. A sealed database stays as it is. */
-  close(): void {
-    this.check("close it");
-    if (this.#seal !== undefined) return;
+  /**
+   * Ends both connections, the reader first so that the last one checkpoints the WAL. A sealed database stays as it is;
+   * answers whether it ended.
+   */
+  close(): boolean {
+    if (this.isSealed()) return false;
     this.#reader.close();
     this.#writer.close();
+    return true;
   }
 
   #commit<T>(call: WriteCall, durability: Durability, body: (tx: Transaction) => T): T {
-    const failed = (phase: Phase): FailedCall => ({ attempt: call.attempt, path: this.file.path, phase });
+    if (this.#seal !== undefined) throw this.refusal(call.attempt);
     let phase: Phase = "begin";
+    const failed = (): FailedCall => ({ attempt: call.attempt, path: this.file.path, phase });
     try {
-      this.#guard(failed(phase));
+      this.#guard(failed);
       this.#writer.begin(durability);
       phase = "body";
       const value = body(new Transaction(this.#writer, call.host.clock, durability));
       phase = "commit";
       this.#writer.commit();
       phase = "acknowledge";
-      this.#guard(failed(phase));
+      // A lease in a file that was replaced this instant fences nothing: the first append under it is refused.
+      if (durability === "full") this.#guard(failed);
       return value;
     } catch (error) {
-      this.#rollBack(this.#writer, failed(phase));
+      this.#rollBack(this.#writer, failed());
       if (error instanceof DurabilityRaised) return this.#commit(call, "full", body);
-      throw this.#judged(error, failed(phase));
+      throw this.#judged(error, failed());
     }
   }
 
   #readOnce<T>(call: Call, body: (tx: Transaction) => T): T {
-    if (this.#seal !== undefined) throw this.#seal;
+    if (this.#seal !== undefined) throw this.refusal(call.attempt);
     try {
       this.#reader.beginRead();
       const value = body(new Transaction(this.#reader, call.host.clock, "normal"));
@@ -182,6 +184,10 @@ export class SharedDatabase {
     }
   }
 
+  #guard(failed: () => FailedCall): void {
+    if (!this.#identity.isIntact()) throw this.#sealWith(replacedError(failed()));
+  }
+
   /** A connection that cannot even roll back is in no state to be used again. */
   #rollBack(connection: Connection, call: FailedCall): void {
     if (this.#seal !== undefined) return;
@@ -192,24 +198,29 @@ export class SharedDatabase {
     }
   }
 
-  #guard(call: FailedCall): void {
-    if (this.#seal !== undefined) throw this.#seal;
-    if (!this.#identity.isIntact()) throw this.#sealWith(replacedError(call));
-  }
-
   /** What the caller is told. A file that was replaced under a call explains whatever else SQLite made of it. */
   #judged(error: unknown, call: FailedCall): unknown {
     if (error === this.#seal || isBusy(error)) return error;
     const told = explain(error, call);
     if (told === error) return error;
-    this.check(call.attempt);
+    this.#look(call);
     if (this.#seal !== undefined) return this.#seal;
     return isFinal(error) ? this.#sealWith(told) : told;
   }
 
+  #look(call: FailedCall): void {
+    try {
+      if (!this.#identity.isIntact()) this.#sealWith(replacedError(call));
+    } catch (error) {
+      // Files that cannot be seen cannot be trusted either.
+      this.#sealWith(explain(error, call));
+    }
+  }
+
   #sealWith(error: unknown): unknown {
+    if (!CodedError.is<StoreErrorCode>(error)) return error;
     this.#seal = error;
-    this.#queue.rejectAll(error);
+    this.#queue.rejectAll((attempt) => this.refusal(attempt));
     return error;
   }
 }

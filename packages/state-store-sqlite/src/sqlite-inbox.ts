@@ -69,7 +69,7 @@ function offer(tx: Transaction, request: OfferRequest): OfferResult {
 
 function takeSteers(tx: Transaction, grant: Grant, turnId: string): Awaited<ReturnType<InboxStore["takeSteers"]>> {
   if (!grantStands(tx, grant)) return { kind: "stale-token" };
-  const session = sessionRunning(tx, grant.sessionId, turnId);
+  const session = sessionRunning(tx, findSession(tx, grant.sessionId), grant, turnId);
   const steers = queueOf(tx, session).filter(({ input }) => input.delivery === "steer" && input.runner === undefined);
   return { kind: "taken", inputs: steers.map(({ input }) => takeInput(tx, session, input, turnId)) };
 }

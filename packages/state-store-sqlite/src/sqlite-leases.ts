@@ -30,7 +30,7 @@ import type { Transaction } from "./transaction.ts";
 import { findTurn, startTurn } from "./turn-rows.ts";
 
 type Refusal = Exclude<AcquireResult, { kind: "granted" }>;
-type Admission = { readonly kind: "free"; readonly input?: PendingInput } | Refusal;
+type Admission = { readonly kind: "free"; readonly hasQueue: boolean; readonly input?: PendingInput } | Refusal;
 
 function standsAsJudged(row: LeaseRow, reclaim: AcquireRequest["reclaim"]): boolean {
   if (!reclaim || !isGrantOf(row, reclaim)) return false;
@@ -50,13 +50,13 @@ function admit(
   const queue = session ? queueOf(tx, session) : [];
   if (!request.begin) {
     const waiter = queue.length > 0 ? firstWaiter(queue, tx.now) : undefined;
-    if (!session || !waiter) return { kind: "free" };
+    if (!session || !waiter) return { kind: "free", hasQueue: queue.length > 0 };
     wakeInput(tx, session, waiter);
     return { kind: "behind", head: waiter.input };
   }
   const answer = claim(queue, tx.now, request.begin.runnerId);
   if (answer.kind === "nothing-to-run" || !session) return { kind: "nothing-to-run" };
-  if (answer.kind === "take") return { kind: "free", input: answer.input };
+  if (answer.kind === "take") return { kind: "free", hasQueue: true, input: answer.input };
   wakeInput(tx, session, answer.waiter);
   return { kind: "behind", head: answer.waiter.input };
 }
@@ -94,8 +94,8 @@ function acquire(tx: Transaction, request: AcquireRequest): AcquireResult {
     throw storeError("STORE_CONTRACT", `Turn ${begin.turnId} of session ${sessionId} has begun before.`, begin);
 
   const predecessor = session && settleCrashed(tx, session);
-  const fencingToken = grantLease(tx, sessionId, holder, ttlMs);
-  if (session) forgetWakeUps(tx, session);
+  const fencingToken = grantLease(tx, sessionId, row, holder, ttlMs);
+  if (session && admission.hasQueue) forgetWakeUps(tx, session);
   const granted = {
     kind: "granted",
     fencingToken,

@@ -30,7 +30,8 @@ function load(tx: Transaction, sessionId: string, options: LoadOptions): Transcr
   if (!session) return { entries: [], revision: 0, compactionCount: 0 };
   const { turnId, limit } = options;
   const afterSeq = Math.max(options.afterSeq ?? 0, options.all ? 0 : session.archived_through_seq);
-  const order = options.all ? "seq DESC" : "place DESC, seq DESC";
+  // Without a summary both orders are one, and the newest few are found without sorting all.
+  const order = options.all || session.compaction_count === 0 ? "seq DESC" : "place DESC, seq DESC";
   const rows = tx.rows.all<EntryRow>(
     `SELECT ${entryColumns} FROM entry WHERE session_no = ? AND seq > ?
        ${options.all ? "" : "AND archived = 0 AND late = 0"} ${turnId === undefined ? "" : "AND turn_id = ?"}
@@ -67,7 +68,7 @@ function append(tx: Transaction, request: AppendRequest): AppendResult {
   const drafts = known ? unknownDrafts(tx, known, entries) : [];
   if (known && entries.length > 0 && drafts.length === 0) return { kind: "committed", revision: known.revision };
   if (!grantStands(tx, grant)) return { kind: "stale-token" };
-  const session = sessionRunning(tx, grant.sessionId, turnId);
+  const session = sessionRunning(tx, known, grant, turnId);
   addEntries(tx, session, turnId, drafts);
   for (const { inputId, end } of settledInputs) {
     checkSettleable(tx, session, turnId, inputId, end);
@@ -82,7 +83,7 @@ function applyCompaction(tx: Transaction, request: CompactionRequest): Compactio
   const drafts = known ? unknownDrafts(tx, known, [summary]) : [];
   if (known && drafts.length === 0) return { kind: "applied", revision: known.revision };
   if (!grantStands(tx, grant)) return { kind: "stale-token" };
-  const session = sessionRunning(tx, grant.sessionId, turnId);
+  const session = sessionRunning(tx, known, grant, turnId);
   if (session.compaction_count !== basis.compactionCount) return { kind: "stale-basis" };
   archiveBasis(tx, session, basis.throughSeq);
   addEntries(tx, session, turnId, drafts);

@@ -100,7 +100,7 @@ function requestStop(tx: Transaction, sessionId: string, stop: Omit<StopRequest,
   return { kind: "requested", turn: { ...turn, stop: asked } };
 }
 
-function running(tx: Transaction, sessionId: string | undefined): RunningTurnView[] {
+function listRunning(tx: Transaction, sessionId: string | undefined): RunningTurnView[] {
   const rows = tx.rows.all<TurnRow & SessionRow>(
     `SELECT * FROM turn JOIN session USING (session_no) WHERE outcome IS NULL AND session_id = coalesce(?, session_id)
      ORDER BY started_at_ms, session_no`,
@@ -148,7 +148,7 @@ export class SqliteTurns implements TurnStore {
   }
 
   running(sessionId?: string): Promise<readonly RunningTurnView[]> {
-    return this.#handle.read("list the running turns", (tx) => running(tx, sessionId));
+    return this.#handle.read("list the running turns", (tx) => listRunning(tx, sessionId));
   }
 
   requestStop(sessionId: string, stop: Omit<StopRequest, "atMs">): Promise<RequestStopResult> {

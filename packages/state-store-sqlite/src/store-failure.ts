@@ -14,10 +14,14 @@ export type StoreError = CodedError<StoreErrorCode>;
 export type Phase = "open" | "read" | "begin" | "body" | "commit" | "acknowledge";
 
 export interface FailedCall {
-  /** Says what was attempted: "append to session s1". */
+  /** Says what was attempted: "append to session s1"; while opening, "open". */
   readonly attempt: string;
   readonly path: string;
   readonly phase: Phase;
+}
+
+function failure({ attempt, path, phase }: FailedCall): string {
+  return `Could not ${attempt} ${phase === "open" ? "" : "in "}the store ${path}`;
 }
 
 export function storeError(
@@ -70,8 +74,8 @@ const meanings: readonly Meaning[] = [
   {
     pattern: /^(SQLITE_READONLY|EROFS|EACCES|EPERM)/,
     code: "STORE_READONLY",
-    what: "the file or its folder is read-only for this process",
-    next: "Give this user write permission on both, or choose another path.",
+    what: "this process may not write the file or its folder",
+    next: "Give its user write permission on both, or choose another path.",
   },
   {
     // A WAL that cannot grow its shared memory is told as an I/O error, though the disk is merely full.
@@ -109,6 +113,10 @@ const outcomes: Readonly<Record<Phase, string>> = {
   acknowledge: " It was written, but perhaps not to the file that is at this path now.",
 };
 
+function isIndeterminate(phase: Phase): boolean {
+  return phase === "commit" || phase === "acknowledge";
+}
+
 /**
  * Tells an error as a `CodedError`; a coded error passes unchanged, and so does anything that neither SQLite nor the
  * file system raised, which is a fault of this package.
@@ -122,16 +130,16 @@ export function explain(error: unknown, call: FailedCall): unknown {
   const phase = meaning.code === "STORE_FULL" && call.phase === "commit" ? "body" : call.phase;
   return storeError(
     meaning.code,
-    `Could not ${call.attempt} in the store ${call.path}: ${meaning.what} (${code}).${outcomes[phase]} ${meaning.next}`,
-    { path: call.path, sqliteCode: code, isIndeterminate: phase === "commit" || phase === "acknowledge" },
+    `${failure(call)}: ${meaning.what} (${code}).${outcomes[phase]} ${meaning.next}`,
+    { path: call.path, systemCode: code, isIndeterminate: isIndeterminate(phase) },
     error,
   );
 }
 
-export function busyError(call: { readonly attempt: string; readonly path: string }, waitedMs: number): StoreError {
+export function busyError(call: Omit<FailedCall, "phase">, waitedMs: number): StoreError {
   return storeError(
     "STORE_BUSY",
-    `Could not ${call.attempt}: the store ${call.path} is healthy but busy, and another process kept its lock for ${Math.round(waitedMs)} ms. Nothing was written; try again.`,
+    `${failure({ ...call, phase: "begin" })}: it is healthy but busy, another process kept its lock for ${Math.round(waitedMs)} ms. Nothing was written; try again.`,
     { path: call.path, waitedMs },
   );
 }
@@ -139,8 +147,18 @@ export function busyError(call: { readonly attempt: string; readonly path: strin
 export function replacedError(call: FailedCall): StoreError {
   return storeError(
     "STORE_REPLACED",
-    `Could not ${call.attempt}: the files of the store ${call.path} are not those that were opened; something moved, replaced or deleted them or their -wal.${outcomes[call.phase]} This handle writes no more. Restart the process to work on the file that is there now.`,
-    { path: call.path, isIndeterminate: call.phase === "commit" || call.phase === "acknowledge" },
+    `${failure(call)}: its files are not those that were opened; something moved, replaced or deleted them or the -wal.${outcomes[call.phase]} This process writes to it no more. Restart the process to work on the file that is there now.`,
+    { path: call.path, isIndeterminate: isIndeterminate(call.phase) },
+  );
+}
+
+/** What every call gets that comes after the error which sealed the store: the same code, and why. */
+export function sealedError(call: FailedCall, seal: StoreError): StoreError {
+  return storeError(
+    seal.code,
+    `${failure(call)}: it is sealed, and nothing was written. ${seal.message}`,
+    { path: call.path, isIndeterminate: false },
+    seal,
   );
 }
 

@@ -83,7 +83,7 @@ export function preparePath(wanted: string): PreparedPath {
       "Name its path; createMemoryStore of @turnkeeper/state-store keeps nothing on disk.",
     );
   const asked = resolve(wanted);
-  const call: FailedCall = { attempt: "open it", path: asked, phase: "open" };
+  const call: FailedCall = { attempt: "open", path: asked, phase: "open" };
   try {
     mkdirSync(dirname(asked), { recursive: true, mode: folderMode });
     const path = realPathOf(asked);

@@ -1,7 +1,7 @@
 import type { Host } from "@turnkeeper/kernel";
 import { busyError } from "./store-failure.ts";
 
-/** A call that waits for its turn at the write lock. */
+/** A call that waits for its turn at the lock of a file. */
 export interface WriteJob {
   /** The handle that asked; its close waits for its jobs. */
   readonly owner: object;
@@ -12,10 +12,6 @@ export interface WriteJob {
   /** One synchronous attempt, which never throws: `busy` when the lock was somebody else's, else the call is settled. */
   readonly run: () => "settled" | "busy";
   readonly reject: (error: unknown) => void;
-}
-
-interface WaitingJob extends WriteJob {
-  readonly sinceMs: number;
 }
 
 /** The longest pause between two attempts; pauses double up to it. */
@@ -35,7 +31,8 @@ function pause(host: Host, ms: number): Promise<void> {
  */
 export class WriteQueue {
   readonly #path: string;
-  readonly #waiting: WaitingJob[] = [];
+  /** Since when each waits, in the order of calls. */
+  readonly #waiting = new Map<WriteJob, number>();
   readonly #listeners: (() => void)[] = [];
   #isDraining = false;
 
@@ -44,53 +41,60 @@ export class WriteQueue {
   }
 
   add(job: WriteJob): void {
-    this.#waiting.push({ ...job, sinceMs: job.host.clock.monotonicMs() });
+    if (this.#waiting.size === 0 && job.run() === "settled") return;
+    this.#waiting.set(job, job.host.clock.monotonicMs());
     if (!this.#isDraining) void this.#drain();
   }
 
   /** Resolves when no job of this owner waits any more. */
   async settled(owner: object): Promise<void> {
-    while (this.#waiting.some((job) => job.owner === owner))
+    while ([...this.#waiting.keys()].some((job) => job.owner === owner))
       await new Promise<void>((resolve) => void this.#listeners.push(resolve));
   }
 
   /** Rejects every waiting job: the store was sealed. */
-  rejectAll(error: unknown): void {
-    for (const job of [...this.#waiting]) this.#remove(job, error);
+  rejectAll(errorFor: (attempt: string) => unknown): void {
+    for (const job of this.#waiting.keys()) this.#remove(job, errorFor(job.attempt));
   }
 
   async #drain(): Promise<void> {
     this.#isDraining = true;
     let pauseCount = 0;
-    let pieceSinceMs = this.#waiting[0]?.sinceMs ?? 0;
-    for (let job = this.#waiting[0]; job; job = this.#waiting[0]) {
+    for (let job = this.#head(); job; job = this.#head()) {
       const { host } = job;
-      if (job.run() === "busy") {
-        await pause(host, host.random.unit() * Math.min(2 ** pauseCount++, longestPauseMs));
-        this.#dismissImpatient();
-        pieceSinceMs = host.clock.monotonicMs();
-        continue;
-      }
-      pauseCount = 0;
-      this.#remove(job);
-      if (this.#waiting.length === 0 || host.clock.monotonicMs() - pieceSinceMs < longestPieceMs) continue;
-      await pause(host, 0);
-      pieceSinceMs = host.clock.monotonicMs();
+      await pause(host, host.random.unit() * Math.min(2 ** pauseCount++, longestPauseMs));
+      this.#dismissImpatient();
+      if (this.#runPiece(host) === "moved") pauseCount = 0;
     }
     this.#isDraining = false;
   }
 
-  #remove(job: WaitingJob, error?: unknown): void {
-    const index = this.#waiting.indexOf(job);
-    if (index < 0) return;
-    this.#waiting.splice(index, 1);
+  /** Runs jobs until one finds the lock taken, none is left, or the event loop has waited long enough. */
+  #runPiece(host: Host): "moved" | "stuck" {
+    const sinceMs = host.clock.monotonicMs();
+    let result: "moved" | "stuck" = "stuck";
+    for (let job = this.#head(); job?.run() === "settled"; job = this.#head()) {
+      this.#remove(job);
+      result = "moved";
+      if (host.clock.monotonicMs() - sinceMs >= longestPieceMs) break;
+    }
+    return result;
+  }
+
+  #head(): WriteJob | undefined {
+    for (const job of this.#waiting.keys()) return job;
+    return undefined;
+  }
+
+  #remove(job: WriteJob, error?: unknown): void {
+    if (!this.#waiting.delete(job)) return;
     if (error !== undefined) job.reject(error);
     for (const listener of this.#listeners.splice(0)) listener();
   }
 
   #dismissImpatient(): void {
-    for (const job of [...this.#waiting]) {
-      const waitedMs = job.host.clock.monotonicMs() - job.sinceMs;
+    for (const [job, sinceMs] of this.#waiting) {
+      const waitedMs = job.host.clock.monotonicMs() - sinceMs;
       if (waitedMs >= job.patienceMs)
         this.#remove(job, busyError({ attempt: job.attempt, path: this.#path }, waitedMs));
     }
