@@ -17,6 +17,13 @@ test.runIf(hasProcessTable)("a background process that holds the output open doe
   expect(isRunning(background)).toBe(false);
 });
 
+test("what comes within the drain is in the answer", async () => {
+  const { context } = await workbench();
+  const shell = createShellTool(deps, { drainMs: 60_000 });
+  const answer = await shell.execute({ command: "(sleep 0.05; echo late) & echo early" }, context);
+  expect(answer).toBe("early\nlate\n[exit code 0]");
+});
+
 test("a background process that writes to a file lives on without a remark", async () => {
   const { context } = await workbench();
   const shell = createShellTool(deps, { drainMs: 60_000 });
