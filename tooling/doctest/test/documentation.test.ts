@@ -20,11 +20,10 @@ describe("the documentation", () => {
     ).toEqual([]);
   });
 
-  it("has one example to run in every package", () => {
-    const counts = pages
-      .filter(({ page }) => page.startsWith("packages/"))
-      .map((page) => [page.page, page.examples.filter(({ mode }) => mode === "run").length]);
-    expect(counts.filter(([, count]) => count !== 1)).toEqual([]);
+  it("has an example to run in every package", () => {
+    const packagePages = pages.filter(({ page }) => page.startsWith("packages/"));
+    const without = packagePages.filter((page) => page.examples.every(({ mode }) => mode !== "run"));
+    expect(without.map(({ page }) => `${page}: no ts block under "## Example"`)).toEqual([]);
   });
 
   it("compiles, every example of it", { timeout: 120_000 }, async () => {

@@ -87,20 +87,23 @@ export async function runInside({ folder }: Consumer, args: readonly string[]): 
   });
 }
 
-/** The example of the README that was packed, as JavaScript in the stranger's folder; absent where the page has none. */
-export function writeExample({ folder, packageFolder }: Consumer): string | undefined {
+/** The examples of the README that was packed, as JavaScript in the stranger's folder; none where the page has none. */
+export function writeExamples({ folder, packageFolder }: Consumer): readonly string[] {
   const page = "README.md";
   const { examples } = examplesIn(`package/${page}`, readFileSync(path.join(packageFolder, page), "utf8"));
-  const example = examples.find(({ mode }) => mode === "run");
-  if (!example) return undefined;
-  const file = path.join(folder, "example.js");
   const compilerOptions: ts.CompilerOptions = {
     module: ts.ModuleKind.ESNext,
     target: ts.ScriptTarget.ES2022,
+    moduleDetection: ts.ModuleDetectionKind.Force,
     verbatimModuleSyntax: true,
   };
-  writeFileSync(file, ts.transpileModule(example.text, { compilerOptions }).outputText);
-  return file;
+  return examples
+    .filter(({ mode }) => mode === "run")
+    .map(({ text, line }) => {
+      const file = path.join(folder, `example-${line}.js`);
+      writeFileSync(file, ts.transpileModule(text, { compilerOptions }).outputText);
+      return file;
+    });
 }
 
 /** Every file below a folder, relative to it. */

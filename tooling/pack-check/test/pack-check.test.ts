@@ -1,8 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { writeExample } from "../src/consumer.ts";
+import { writeExamples } from "../src/consumer.ts";
 import type { Consumer } from "../src/consumer.ts";
 import { checkContents } from "../src/shape.ts";
 import { packAll } from "../src/tarballs.ts";
@@ -50,8 +50,9 @@ describe("the example of a package", () => {
     const consumer = installed({
       "README.md": `# p\n\n## Example\n\n${fence}ts\nconst a: number = 1;\nconsole.log(a);\n${fence}\n`,
     });
-    expect(writeExample(consumer)).toBe(path.join(folder, "example.js"));
-    expect(writeExample(installed({ "README.md": "# p\n" }))).toBeUndefined();
+    expect(writeExamples(consumer)).toEqual([path.join(folder, "example-5.js")]);
+    expect(readFileSync(path.join(folder, "example-5.js"), "utf8")).toMatch(/^const a = 1;\nconsole\.log\(a\);\n/);
+    expect(writeExamples(installed({ "README.md": "# p\n" }))).toEqual([]);
   });
 });
 

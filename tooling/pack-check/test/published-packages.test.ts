@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { installAlone, runInside, writeExample } from "../src/consumer.ts";
+import { installAlone, runInside, writeExamples } from "../src/consumer.ts";
 import { checkContents, checkTypes, lintTarball } from "../src/shape.ts";
 import { packAll, publishedProjects } from "../src/tarballs.ts";
 import type { Tarball } from "../src/tarballs.ts";
@@ -62,11 +62,13 @@ describe.concurrent("a packed project", () => {
         stdout: "",
         stderr: "",
       });
-      const example = writeExample(consumer);
-      if (example === undefined) throw new Error(`The README of ${name} has no example to run.`);
-      const { code, stdout, stderr } = await runInside(consumer, [example]);
-      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-      expect(stdout).not.toBe("");
+      const examples = writeExamples(consumer);
+      expect(examples, `runnable examples of the README of ${name}`).not.toEqual([]);
+      for (const example of examples) {
+        const { code, stdout, stderr } = await runInside(consumer, [example]);
+        expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+        expect(stdout).not.toBe("");
+      }
     },
   );
 
