@@ -162,9 +162,10 @@ function guardStream(
           return;
         }
       },
-      async cancel(reason) {
+      cancel(reason) {
         call.end({ abandon: true });
-        await reader.cancel(reason).catch(nothing);
+        // Not waited for: the abort has closed the connection, and a model that never lets go must not hold its reader.
+        void reader.cancel(reason).catch(nothing);
       },
     },
     // Nothing is read ahead: a slow consumer slows the provider's socket down, not this process's memory up.

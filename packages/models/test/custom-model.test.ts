@@ -136,6 +136,15 @@ describe("a custom model", () => {
     await reader.cancel();
   });
 
+  it("that never lets go of its stream does not hold a reader that goes away", async () => {
+    const clinging = modelOf(
+      () =>
+        new ReadableStream({ start: (controller) => controller.enqueue(text), cancel: () => new Promise(() => {}) }),
+    );
+    const { stream } = await customModel(clinging).languageModel.doStream({ prompt });
+    for await (const part of stream) if (part.type === "text-delta") break;
+  });
+
   it("of another specification is refused", () => {
     const old = { ...parts(), specificationVersion: "v2" } as unknown as LanguageModelV3;
     expect(() => customModel(old)).toThrow(

@@ -11,11 +11,18 @@ import { answerOf, partsOf } from "./model-answer.ts";
 type Input = Readonly<Record<string, unknown>>;
 export type FakeTools = Readonly<Record<string, (input: Input) => string>>;
 
+const textOf = (input: Input, key: string): string => {
+  const value = input[key] ?? "";
+  if (typeof value !== "string") throw new TypeError(`${key} must be a text.`);
+  return value;
+};
+
 /** A workspace in memory: paths to contents, answered in the words of the real tools. */
 export function workspaceTools(files: Readonly<Record<string, string>>): FakeTools {
   return {
-    list_files: ({ path }) => {
-      const prefix = path === undefined || path === "." ? "" : `${String(path)}/`;
+    list_files: (input) => {
+      const path = textOf(input, "path");
+      const prefix = path === "" || path === "." ? "" : `${path}/`;
       const inside = Object.entries(files).filter(([name]) => name.startsWith(prefix));
       if (inside.length === 0) throw new Error(`Could not list ${JSON.stringify(path)}: it does not exist.`);
       const lines = inside.map(([name, content]) => {
@@ -24,13 +31,15 @@ export function workspaceTools(files: Readonly<Record<string, string>>): FakeToo
       });
       return [...new Set(lines)].toSorted().join("\n");
     },
-    read_file: ({ path }) => {
-      const content = files[String(path)];
+    read_file: (input) => {
+      const path = textOf(input, "path");
+      const content = files[path];
       if (content === undefined) throw new Error(`Could not read ${JSON.stringify(path)}: it does not exist.`);
       return content;
     },
-    write_file: ({ path, content }) => `Wrote ${String(content).length} bytes to ${JSON.stringify(path)} (new file).`,
-    shell: ({ command }) => `ran ${String(command)}\n[exit code 0]`,
+    write_file: (input) =>
+      `Wrote ${textOf(input, "content").length} bytes to ${JSON.stringify(textOf(input, "path"))} (new file).`,
+    shell: (input) => `ran ${textOf(input, "command")}\n[exit code 0]`,
   };
 }
 

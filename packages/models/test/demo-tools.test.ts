@@ -44,9 +44,9 @@ describe("demo/tools", () => {
       "What did you find?",
     ]) {
       const { text, calls } = await session.ask(followUp);
-      expect(calls, followUp).toEqual([]);
-      expect(text, followUp).toContain(`"${asked}"`);
-      expect(text, followUp).toContain("packages/beta/README.md");
+      expect(calls, `${followUp}`).toEqual([]);
+      expect(text, `${followUp}`).toContain(`"${asked}"`);
+      expect(text, `${followUp}`).toContain("packages/beta/README.md");
     }
   });
 

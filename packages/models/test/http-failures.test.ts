@@ -123,6 +123,7 @@ describe("a status", () => {
     [404, "not_found_error", "MODEL_NOT_FOUND", false],
     [413, "request_too_large", "MODEL_CONTEXT_OVERFLOW", false],
     [429, "rate_limit_error", "MODEL_RATE_LIMITED", true],
+    [402, "billing_error", "MODEL_QUOTA", false],
     [500, "api_error", "MODEL_SERVER", true],
     [529, "overloaded_error", "MODEL_OVERLOADED", true],
   ])("%d of the Anthropic format, %s, is %s", async (status, type, code, retryable) => {
@@ -132,6 +133,29 @@ describe("a status", () => {
     );
     expect(error).toMatchObject({ code, context: { model: "anthropic/claude-x", retryable } });
     expect(error.message).toContain(`(HTTP ${status}, ${type})`);
+  });
+
+  it("400 for an account without credit is no malformed request", async () => {
+    const message = "Your credit balance is too low to access the Anthropic API.";
+    const server = await reply(400, { type: "error", error: { type: "invalid_request_error", message } });
+    expect(await failureAt(server.url, "anthropic")).toMatchObject({
+      code: "MODEL_QUOTA",
+      context: { retryable: false },
+    });
+  });
+
+  it("that refuses the key names the variable, and says when it was not set", async () => {
+    const { url } = await reply(401, "");
+    const message = async (env: Record<string, string>): Promise<string> => {
+      const providers = { "openai-compatible": { baseUrl: url, apiKeyEnv: "SOME_KEY" } };
+      const model = await opened("openai-compatible/m", { env, providers });
+      const error: unknown = await streamParts(model.languageModel).catch((reason: unknown) => reason);
+      return describeModelError(error).message;
+    };
+    expect(await message({ SOME_KEY: "key-1" })).toBe(
+      "openai-compatible/m refused the request's key (HTTP 401). Check SOME_KEY and what that key is allowed to use.",
+    );
+    expect(await message({})).toContain("No key was sent, because SOME_KEY is not set: set it.");
   });
 
   it("is tried exactly once", async () => {

@@ -177,7 +177,7 @@ describe("no key, header or word of the conversation is in what a failed call le
   });
 
   it("by a custom model that throws an AI SDK error or an error of its own", async () => {
-    const apiError = Object.assign(new Error(`${secretWords}`), {
+    const apiError = Object.assign(new Error(secretWords), {
       name: "AI_APICallError",
       statusCode: 400,
       url: `https://user:${key}@example.com/`,

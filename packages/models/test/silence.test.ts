@@ -37,11 +37,11 @@ describe("a server that goes silent", () => {
       });
       const model = await compatibleAt(server.url, short);
       const error = await failure(streamParts(model.languageModel));
-      expect(error, place).toMatchObject({ code: "MODEL_TIMEOUT", context: { retryable: true } });
-      expect(error.message, place).toContain("openai-compatible/some-model was silent for 0.15 s");
+      expect(error, `${place}`).toMatchObject({ code: "MODEL_TIMEOUT", context: { retryable: true } });
+      expect(error.message, `${place}`).toContain("openai-compatible/some-model was silent for 0.15 s");
       // The connection goes with it, and nothing was tried again.
       await Promise.all(sockets);
-      expect(sockets, place).toHaveLength(1);
+      expect(sockets, `${place}`).toHaveLength(1);
     });
     await Promise.all(costs);
   });
