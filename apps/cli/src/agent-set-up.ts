@@ -1,0 +1,104 @@
+import path from "node:path";
+import type { Agent, AgentOptions, AnyTool } from "@turnkeeper/agent-core";
+import { systemHost } from "@turnkeeper/kernel";
+import type { ResolvedModel } from "@turnkeeper/models";
+import type { StateStore } from "@turnkeeper/state-store";
+import type { ProcessPresence } from "@turnkeeper/turn-lease";
+import { closeAll, openStore } from "./command-context.ts";
+import type { CommandContext } from "./command-context.ts";
+import type { CommandIo } from "./command-io.ts";
+import type { Config } from "./config/config.ts";
+import { endLeftProcesses } from "./left-processes.ts";
+import { openModel } from "./model-choice.ts";
+import type { ModelChoice } from "./model-choice.ts";
+import { socketFolderOf } from "./store-location.ts";
+
+/** What a process needs to take part in a store's sessions. */
+export interface Seat {
+  readonly store: StateStore;
+  readonly presence: ProcessPresence;
+  close(): Promise<void>;
+}
+
+/** Opens the store and this process's liveness socket beside it. */
+export async function takeSeat(context: CommandContext): Promise<Seat> {
+  const { openProcessPresence } = await import("@turnkeeper/turn-lease");
+  const store = await openStore(context);
+  const presence = await openProcessPresence(
+    { host: systemHost },
+    { socketFolder: socketFolderOf(context.store.path) },
+  );
+  return { store, presence, close: () => closeAll([() => store.close(), () => presence.close()]) };
+}
+
+/** The configuration in an agent's own words: milliseconds, camel case. */
+export function agentOptionsOf(config: Config, workspace: string): AgentOptions {
+  const { turn_lease, turn_liveness, max_iterations } = config.agent;
+  return {
+    system: systemPrompt(workspace),
+    workspace,
+    maxIterations: max_iterations,
+    lease: { ttlMs: turn_lease.ttl_s * 1000, renewEveryMs: turn_lease.renew_s * 1000 },
+    liveness: turn_liveness.timeout_s > 0 && {
+      timeoutMs: turn_liveness.timeout_s * 1000,
+      pollMs: turn_liveness.poll_s * 1000,
+    },
+    waitMs: turn_lease.wait_s * 1000,
+  };
+}
+
+function systemPrompt(workspace: string): string {
+  return [
+    `You are Turnkeeper, an assistant in a terminal. Your workspace is the folder ${workspace}; paths are relative to it.`,
+    "Look things up with the tools rather than guess, say what you did in few words, and write Markdown.",
+    "A tool call that was denied is not to be repeated: go on without it, or say what you need.",
+  ].join("\n");
+}
+
+async function toolsOf(io: CommandIo, context: CommandContext): Promise<readonly AnyTool[]> {
+  const { builtinTools } = await import("@turnkeeper/tools");
+  const { tools } = context.config;
+  // A tool that opened the store's file would cancel SQLite's locks on it in this process.
+  const forbiddenPaths = [
+    `${context.store.path}*`,
+    path.resolve(context.loaded.file),
+    socketFolderOf(context.store.path),
+  ];
+  const all = builtinTools(
+    { host: systemHost, environment: io.environment },
+    { shell: { timeoutMs: tools.shell.timeout_s * 1000 }, files: { forbiddenPaths } },
+  );
+  const enabled = new Set<string>(tools.enabled);
+  return all.filter(({ name }) => enabled.has(name));
+}
+
+/** An agent with the model it runs on. */
+export interface SeatedAgent {
+  readonly agent: Agent;
+  readonly model: ResolvedModel;
+  /** Stops what runs as `shutdown`, leaves what waits to others. */
+  close(): Promise<void>;
+}
+
+/** Resolves the model first: a wrong name or a missing key is told before anything is made. */
+export async function openChosenModel(
+  io: CommandIo,
+  context: CommandContext,
+  choice: ModelChoice,
+): Promise<ResolvedModel> {
+  return openModel(choice, context.config, { environment: io.environment, host: systemHost });
+}
+
+export async function seatAgent(
+  io: CommandIo,
+  context: CommandContext,
+  seat: Seat,
+  model: ResolvedModel,
+): Promise<SeatedAgent> {
+  const [{ createAgent }, tools] = await Promise.all([import("@turnkeeper/agent-core"), toolsOf(io, context)]);
+  const agent = await createAgent(
+    { store: seat.store, model, tools, host: systemHost, presence: seat.presence, endProcesses: endLeftProcesses },
+    agentOptionsOf(context.config, io.workingFolder),
+  );
+  return { agent, model, close: () => closeAll([() => model.close(), () => agent.close()]) };
+}

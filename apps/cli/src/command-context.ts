@@ -1,0 +1,72 @@
+import { systemHost } from "@turnkeeper/kernel";
+import type { StateStore } from "@turnkeeper/state-store";
+import { cliError } from "./cli-error.ts";
+import { complain } from "./command-io.ts";
+import type { CommandIo } from "./command-io.ts";
+import type { Config } from "./config/config.ts";
+import { findingLine, loadConfig } from "./config/config-file.ts";
+import type { LoadedConfig } from "./config/config-file.ts";
+import { ensureHome, locateHome } from "./home.ts";
+import type { HomeLocation } from "./home.ts";
+import { locateStore, storeExists } from "./store-location.ts";
+import type { StoreLocation } from "./store-location.ts";
+
+/** Flags that most commands share, as commander hands them over. */
+export interface CommonFlags {
+  readonly home?: string;
+  readonly store?: string;
+  readonly json?: boolean;
+}
+
+/** Where a command works and with which settings. */
+export interface CommandContext {
+  readonly home: HomeLocation;
+  readonly loaded: LoadedConfig;
+  readonly config: Config;
+  readonly store: StoreLocation;
+}
+
+/** Reads home, settings and store location. What is wrong in config.yaml is told once, on stderr. */
+export async function readContext(io: CommandIo, flags: CommonFlags): Promise<CommandContext> {
+  const home = locateHome(io, flags.home);
+  const loaded = await loadConfig(home.folder);
+  for (const finding of loaded.findings) complain(io, findingLine(loaded.file, finding));
+  const { config } = loaded;
+  const store = locateStore(io, { flag: flags.store, configured: config.store.url, home: home.folder });
+  return { home, loaded, config, store };
+}
+
+/** Opens the store for a command that writes, making it and its home where they are missing. */
+export async function openStore({ home, store, config }: CommandContext): Promise<StateStore> {
+  if (store.source === "default") await ensureHome(home);
+  const { openSqliteStore } = await import("@turnkeeper/state-store-sqlite");
+  return openSqliteStore(store.path, { host: systemHost }, { journalMode: config.store.journal_mode });
+}
+
+/**
+ * Opens the store for a command that looks: nothing is made. A home without a store reads as an empty one; a path that
+ * was named and leads nowhere is a mistake.
+ */
+export async function openExistingStore(context: CommandContext): Promise<StateStore> {
+  const { store } = context;
+  if (await storeExists(store.path)) return openStore(context);
+  if (store.source !== "default") {
+    throw cliError(
+      "STORE_MISSING",
+      `There is no store at ${store.path} (${store.source}); turnkeeper run makes one there.`,
+    );
+  }
+  const { createMemoryStore } = await import("@turnkeeper/state-store");
+  return createMemoryStore({ host: systemHost });
+}
+
+/** Closes what a command opened, last first; a command that has its answer does not fail over an end. */
+export async function closeAll(closings: readonly (() => Promise<unknown>)[]): Promise<void> {
+  for (const close of closings.toReversed()) {
+    try {
+      await close();
+    } catch {
+      // A sealed store refuses to be closed (a checkpoint could harm the file), and has been reported already.
+    }
+  }
+}

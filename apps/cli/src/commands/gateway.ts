@@ -1,0 +1,66 @@
+import { systemHost } from "@turnkeeper/kernel";
+import { openChosenModel, seatAgent, takeSeat } from "../agent-set-up.ts";
+import { closeAll, readContext } from "../command-context.ts";
+import type { CommonFlags } from "../command-context.ts";
+import { complain } from "../command-io.ts";
+import type { CommandIo } from "../command-io.ts";
+import { exitCode } from "../exit-code.ts";
+import { chooseModel, modelNote } from "../model-choice.ts";
+
+/** How long requests that run may take to end once the gateway drains; what runs then is stopped as `shutdown`. */
+const drainMs = 10_000;
+
+/** `turnkeeper gateway`: serves the store until SIGTERM or Ctrl-C, then drains. */
+export async function gateway(
+  io: CommandIo,
+  flags: CommonFlags & { readonly host?: string; readonly port?: number; readonly model?: string },
+): Promise<number> {
+  const context = await readContext(io, flags);
+  const { config, loaded } = context;
+  const choice = chooseModel(config, loaded.configured.has("model"), {
+    flag: flags.model,
+    environment: io.environment,
+  });
+  const model = await openChosenModel(io, context, choice);
+  const seat = await takeSeat(context);
+  const seated = await seatAgent(io, context, seat, model);
+  try {
+    const note = modelNote(choice, model, config);
+    if (note !== undefined) complain(io, note);
+    const { startGateway } = await import("@turnkeeper/gateway");
+    const token = io.environment["TURNKEEPER_GATEWAY_TOKEN"];
+    const server = await startGateway(
+      { agent: seated.agent, store: seat.store },
+      {
+        hostname: flags.host ?? config.gateway.host,
+        port: flags.port ?? config.gateway.port,
+        ...(token ? { token } : {}),
+      },
+    );
+    io.stdout.line(`Listening on ${server.url}`);
+    await stopAsked(io);
+    io.stderr.line("Draining.");
+    const closed = server.close();
+    await Promise.race([
+      closed,
+      new Promise<void>((resolve) => void systemHost.timers.after(drainMs, resolve, { keepAlive: false })),
+    ]);
+    await seated.close();
+    await closed;
+    return exitCode.ok;
+  } finally {
+    await closeAll([() => seat.close(), () => seated.close()]);
+  }
+}
+
+function stopAsked(io: CommandIo): Promise<void> {
+  return new Promise((resolve) => {
+    const undo = (["SIGINT", "SIGTERM", "SIGHUP"] as const).map((signal) =>
+      io.onSignal(signal, () => {
+        // A second one ends the process as the system does.
+        for (const one of undo) one();
+        resolve();
+      }),
+    );
+  });
+}

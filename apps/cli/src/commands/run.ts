@@ -1,0 +1,74 @@
+import { checkedSessionId } from "@turnkeeper/agent-core";
+import type { Turn } from "@turnkeeper/agent-core";
+import { systemHost } from "@turnkeeper/kernel";
+import { openChosenModel, seatAgent, takeSeat } from "../agent-set-up.ts";
+import { approvalOf, terminalAsker } from "../approval.ts";
+import { closeAll, readContext } from "../command-context.ts";
+import { complain } from "../command-io.ts";
+import type { CommandIo } from "../command-io.ts";
+import { Screen } from "../display/screen.ts";
+import { JsonLinesView, showTurn, TextView } from "../display/turn-view.ts";
+import { exitCode, exitCodeOfTurn } from "../exit-code.ts";
+import { runQueue } from "../leaving.ts";
+import { readMessage } from "../message.ts";
+import { chooseModel, modelNote } from "../model-choice.ts";
+import { StopLadder } from "../stop-ladder.ts";
+import { runOptionsOf } from "../turn-flags.ts";
+import type { TurnFlags } from "../turn-flags.ts";
+
+/** `turnkeeper run`: one message, one turn, one exit code. */
+export async function run(io: CommandIo, message: string | undefined, flags: TurnFlags): Promise<number> {
+  const sessionId = flags.session === undefined ? systemHost.random.id() : checkedSessionId(flags.session);
+  const text = await readMessage(io, message);
+  const context = await readContext(io, flags);
+  const choice = chooseModel(context.config, context.loaded.configured.has("model"), {
+    flag: flags.model,
+    environment: io.environment,
+  });
+  const model = await openChosenModel(io, context, choice);
+  const seat = await takeSeat(context);
+  const seated = await seatAgent(io, context, seat, model);
+  const screen = new Screen({ stdout: io.stdout, stderr: io.stderr, host: systemHost });
+  const note = modelNote(choice, model, context.config);
+  if (note !== undefined) complain(io, note);
+
+  let isOver = false;
+  let turn: Turn | undefined;
+  const stop = (hard: boolean): void => {
+    // The own turn has ended: what runs now is somebody else's message, and this process is to leave it.
+    if (isOver) void seated.close();
+    else turn?.stop({ hard, by: `Ctrl-C, pid ${process.pid}` });
+  };
+  const ladder = new StopLadder(io, {
+    soft: () => {
+      if (!isOver) screen.note(screen.noteStyle.dim("Stopping; Ctrl-C again stops at once."));
+      stop(false);
+    },
+    hard: () => stop(true),
+    shutdown: () => void seated.close(),
+  });
+  let isUnread = false;
+  const forget = io.stdout.onGone(() => {
+    isUnread = true;
+    turn?.stop({ by: `closed output, pid ${process.pid}` });
+  });
+  try {
+    const isOwnTerminal = message !== undefined;
+    const ask = isOwnTerminal ? terminalAsker(io, () => ladder.press()) : undefined;
+    const approval = approvalOf(context.config, { yes: flags.yes, ask }, screen);
+    if (flags.session === undefined && io.stderr.isTerminal) screen.note(screen.noteStyle.dim(`Session ${sessionId}`));
+    turn = seated.agent.run(sessionId, text, { ...runOptionsOf(flags), approval });
+    const finished = await showTurn(turn, flags.json ? new JsonLinesView(io) : new TextView(screen));
+    isOver = true;
+    // A call that stopped waiting leaves at once: its message stays in the queue for whoever comes next.
+    if (finished.outcome !== "queued") await runQueue(seated, screen);
+    // Nobody reads: that the turn was stopped for it is no failure of whoever closed the pipe.
+    if (isUnread && (finished.outcome === "interrupted" || finished.outcome === "queued")) return exitCode.ok;
+    return exitCodeOfTurn(finished);
+  } finally {
+    forget();
+    screen.idle();
+    await closeAll([() => seat.close(), () => seated.close()]);
+    ladder.dispose();
+  }
+}

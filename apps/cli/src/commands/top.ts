@@ -1,0 +1,106 @@
+import { systemHost } from "@turnkeeper/kernel";
+import type { RunningTurnView, StateStore } from "@turnkeeper/state-store";
+import type { ProcessPresence } from "@turnkeeper/turn-lease";
+import type { CommonFlags } from "../command-context.ts";
+import type { CommandIo } from "../command-io.ts";
+import { printable, styleOf } from "../display/style.ts";
+import { secondsText } from "../display/tool-line.ts";
+import { table } from "../display/transcript-text.ts";
+import { exitCode } from "../exit-code.ts";
+import { withObserved } from "../observer.ts";
+import { isoTime } from "../session-json.ts";
+import { pulseOf } from "../session-state.ts";
+import type { Pulse } from "../session-state.ts";
+
+const refreshMs = 1000;
+
+interface RunningRow extends RunningTurnView {
+  readonly pulse: Pulse;
+}
+
+async function rowsOf(store: StateStore, presence: ProcessPresence): Promise<readonly RunningRow[]> {
+  const running = await store.turns.running();
+  return Promise.all(running.map(async (view) => ({ ...view, pulse: await pulseOf(presence, view.turn.holder) })));
+}
+
+function rowJson({ turn, lease, pendingCount, pulse }: RunningRow, nowMs: number): Record<string, unknown> {
+  return {
+    session: turn.sessionId,
+    turnId: turn.turnId,
+    pid: turn.holder.pid,
+    host: turn.holder.host,
+    state: pulse,
+    startedAt: isoTime(turn.startedAtMs),
+    ageMs: Math.max(0, nowMs - turn.startedAtMs),
+    fencingToken: turn.fencingToken,
+    expiresInMs: lease ? Math.round(lease.expiresInMs) : null,
+    pendingCount,
+    stop: turn.stop ? { hard: turn.stop.hard, by: turn.stop.by } : null,
+  };
+}
+
+function rowsText(rows: readonly RunningRow[], nowMs: number): readonly string[] {
+  const head = ["SESSION", "TURN", "HOLDER", "STATE", "AGE", "LEASE", "WAITING", "STOP"];
+  const cells = rows.map(({ turn, lease, pendingCount, pulse }) => [
+    turn.sessionId,
+    turn.turnId,
+    `${turn.holder.pid}@${printable(turn.holder.host)}`,
+    pulse,
+    secondsText(Math.max(0, nowMs - turn.startedAtMs)),
+    lease ? (lease.expiresInMs > 0 ? secondsText(lease.expiresInMs) : "ran out") : "none",
+    String(pendingCount),
+    turn.stop ? (turn.stop.hard ? "hard" : "soft") : "",
+  ]);
+  return table([head, ...cells]);
+}
+
+/** `turnkeeper top`: one line for each turn that runs, on a terminal until Ctrl-C. */
+export async function top(io: CommandIo, flags: CommonFlags): Promise<number> {
+  return withObserved(io, flags, async ({ store, presence }) => {
+    if (!flags.json && io.stdout.canRedraw) return refresh(io, store, presence);
+    const rows = await rowsOf(store, presence);
+    const nowMs = systemHost.clock.wallMs();
+    if (flags.json) for (const row of rows) io.stdout.line(JSON.stringify(rowJson(row, nowMs)));
+    else if (rows.length === 0) io.stderr.line("No turn is running.");
+    else for (const line of rowsText(rows, nowMs)) io.stdout.line(line);
+    return exitCode.ok;
+  });
+}
+
+async function refresh(io: CommandIo, store: StateStore, presence: ProcessPresence): Promise<number> {
+  const style = styleOf(io.stdout.hasColour);
+  let isOver = false;
+  let wake = (): void => {};
+  const end = (): void => {
+    isOver = true;
+    wake();
+  };
+  const undo = [
+    io.onSignal("SIGINT", end),
+    io.onSignal("SIGTERM", end),
+    io.onSignal("SIGHUP", end),
+    io.stdout.onGone(end),
+  ];
+  // The alternate screen: what stood on the terminal before is there again afterwards.
+  io.stdout.write("\u001b[?1049h\u001b[?25l");
+  try {
+    while (!isOver) {
+      const rows = await rowsOf(store, presence);
+      const lines = rows.length === 0 ? ["No turn is running."] : rowsText(rows, systemHost.clock.wallMs());
+      const shown = lines.slice(0, io.stdout.rows - 2).map((line) => line.slice(0, io.stdout.columns - 1));
+      io.stdout.write(`\u001b[H\u001b[J${style.dim("turnkeeper top · Ctrl-C leaves")}\r\n${shown.join("\r\n")}`);
+      await new Promise<void>((resolve) => {
+        const cancel = systemHost.timers.after(refreshMs, resolve);
+        wake = () => {
+          cancel();
+          resolve();
+        };
+        if (isOver) wake();
+      });
+    }
+  } finally {
+    io.stdout.write("\u001b[?25h\u001b[?1049l");
+    for (const one of undo) one();
+  }
+  return exitCode.ok;
+}

@@ -1,0 +1,267 @@
+import { resolveTurnLivenessSettings } from "@turnkeeper/turn-liveness";
+import { z } from "zod";
+import { defaultConfig, isMapping, toolNames } from "./config.ts";
+import type { Config, ConfigFinding } from "./config.ts";
+
+/** Longer than any run; a timer could carry it, and a typing slip in a unit is still caught. */
+const longestS = 31_536_000;
+const seconds = (): z.ZodNumber => z.number().positive().max(longestS);
+
+const provider = z.strictObject({
+  base_url: z.string().min(1).optional().describe("Where the API is, up to and without the path of a call."),
+  api_key_env: z.string().min(1).optional().describe("Name of the environment variable that holds the key."),
+  silence_s: seconds()
+    .optional()
+    .describe("Longest silence of one model wait. Default: agent.turn_liveness.timeout_s."),
+  api: z.enum(["chat", "responses"]).optional().describe("Which of OpenAI's two APIs to speak; for openai only."),
+});
+
+const { agent, tools, gateway, store } = defaultConfig;
+
+const turnLease = z
+  .strictObject({
+    ttl_s: z
+      .number()
+      .min(0.1)
+      .max(longestS)
+      .default(agent.turn_lease.ttl_s)
+      .describe("How long a lease outlives its last renewal."),
+    renew_s: seconds()
+      .optional()
+      .describe("How often a lease is renewed; two renewals must fit. Default: 60, or a fifth of a shorter ttl_s."),
+    wait_s: z
+      .number()
+      .min(0)
+      .max(longestS)
+      .default(agent.turn_lease.wait_s)
+      .describe("How long a call waits for a busy session."),
+  })
+  // As turn-lease has it: two renewals before the margin in which a holder stops believing.
+  .refine(({ ttl_s, renew_s }) => renew_s === undefined || renew_s * 2 <= ttl_s - Math.max(ttl_s / 10, 0.05), {
+    path: ["renew_s"],
+    message: "expected at most 0.45 of ttl_s, so that two renewals fit before the lease runs out",
+  });
+
+const configSchema = z.strictObject({
+  model: z
+    .string()
+    .regex(/^[^/\s]+\/\S+$/, "expected PROVIDER/MODEL")
+    .default(defaultConfig.model)
+    .describe("PROVIDER/MODEL; providers: openai, anthropic, openai-compatible, demo."),
+  providers: z
+    .strictObject({
+      openai: provider.optional(),
+      anthropic: provider.optional(),
+      "openai-compatible": provider.optional(),
+    })
+    .prefault({}),
+  store: z
+    .strictObject({
+      url: z
+        .string()
+        .min(1)
+        .optional()
+        .describe("A path or file: URL; relative to the home folder. Default: state.db there."),
+      journal_mode: z
+        .enum(["wal", "delete"])
+        .default(store.journal_mode)
+        .describe("The journal of a new store; an existing one keeps its own."),
+    })
+    .prefault({}),
+  agent: z
+    .strictObject({
+      turn_lease: turnLease.prefault({}),
+      turn_liveness: z
+        .strictObject({
+          timeout_s: z
+            .number()
+            .default(agent.turn_liveness.timeout_s)
+            .describe("A turn without progress for so long is stopped; 0 or less turns the watchdog off."),
+          poll_s: z
+            .number()
+            .positive()
+            .optional()
+            .describe("How often progress is looked at. Default: 15, or a quarter of a shorter timeout_s."),
+        })
+        .prefault({}),
+      compression: z
+        .strictObject({
+          threshold: z
+            .number()
+            .positive()
+            .max(1)
+            .default(agent.compression.threshold)
+            .describe("Share of the model's context at which a conversation is summarised."),
+          context_timeout_s: seconds()
+            .default(agent.compression.context_timeout_s)
+            .describe("How long one summary may take."),
+        })
+        .prefault({}),
+      guardrails: z
+        .strictObject({
+          hard_stop: z
+            .enum(["auto", "on", "off"])
+            .default(agent.guardrails.hard_stop)
+            .describe("Whether a turn that repeats itself is stopped."),
+        })
+        .prefault({}),
+      max_iterations: z.int().min(1).max(100_000).default(agent.max_iterations).describe("Model calls in one turn."),
+    })
+    .prefault({}),
+  tools: z
+    .strictObject({
+      enabled: z
+        .array(z.enum(toolNames))
+        .default([...tools.enabled])
+        .describe("The tools that the model is offered."),
+      approval: z
+        .enum(["ask", "allow", "deny"])
+        .default(tools.approval)
+        .describe("What happens to a call that needs approval; ask denies it where nobody can be asked."),
+      shell: z
+        .strictObject({
+          timeout_s: seconds().max(86_400).default(tools.shell.timeout_s).describe("The longest one command may run."),
+        })
+        .prefault({}),
+    })
+    .prefault({}),
+  gateway: z
+    .strictObject({
+      host: z.string().min(1).default(gateway.host).describe("The address the HTTP server binds to."),
+      port: z.int().min(0).max(65_535).default(gateway.port).describe("Its port; 0 takes a free one."),
+    })
+    .prefault({}),
+  mcp_servers: z.record(z.string(), z.unknown()).default({}).describe("MCP servers by name."),
+});
+
+/** The JSON Schema of config.yaml, for editors. */
+export function configJsonSchema(): Record<string, unknown> {
+  return { ...z.toJSONSchema(configSchema, { io: "input" }), title: "Turnkeeper config.yaml" };
+}
+
+/** A file's settings with everything that is wrong in them replaced by its default, and what was wrong. */
+export interface CheckedConfig {
+  readonly config: Config;
+  /** The part of the file that stands. */
+  readonly configured: Readonly<Record<string, unknown>>;
+  readonly findings: readonly ConfigFinding[];
+}
+
+type Issue = z.core.$ZodIssue;
+type Raw = Record<string, unknown>;
+
+const shown = (value: unknown): string => {
+  const text = typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
+};
+
+function valueAt(raw: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (value, key) => (typeof value === "object" && value !== null ? (value as Raw)[String(key)] : undefined),
+    raw,
+  );
+}
+
+/** A setting is replaced as a whole: half of a list is not what anybody wrote. */
+function settingOf(raw: unknown, path: readonly PropertyKey[]): readonly string[] {
+  const setting: string[] = [];
+  for (const key of path) {
+    if (Array.isArray(valueAt(raw, setting))) break;
+    setting.push(String(key));
+  }
+  return setting;
+}
+
+function without(raw: Raw, [key = "", ...rest]: readonly string[]): Raw {
+  const { [key]: inner, ...others } = raw;
+  return rest.length > 0 && isMapping(inner) ? { ...others, [key]: without(inner, rest) } : others;
+}
+
+function defaultAt(path: readonly string[]): string {
+  const value = valueAt(defaultConfig, path);
+  return value === undefined || value === "" || isMapping(value) ? "using the default" : `using ${shown(value)}`;
+}
+
+function knownKeysAt(path: readonly PropertyKey[]): string {
+  const properties = path.flatMap((key) => ["properties", key]);
+  return Object.keys((valueAt(configJsonSchema(), [...properties, "properties"]) as Raw | undefined) ?? {}).join(", ");
+}
+
+/** The keys an issue is about, each with what to tell of it. */
+function findingsOf(raw: Raw, issue: Issue): readonly (ConfigFinding & { readonly path: readonly string[] })[] {
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys.map((key) => {
+      const path = [...issue.path.map(String), key];
+      return { path, key: path.join("."), message: `is unknown and ignored; known here: ${knownKeysAt(issue.path)}` };
+    });
+  }
+  const path = settingOf(raw, issue.path);
+  const expectation = issue.message.replace(/^[A-Z][\w ]*: /, "");
+  return [
+    {
+      path,
+      key: path.join("."),
+      message: `${expectation}, got ${shown(valueAt(raw, issue.path))}; ${defaultAt(path)}`,
+    },
+  ];
+}
+
+/**
+ * Reads `agent.turn_liveness` as its owner does (numeric strings count, what is wrong is told there), so that only
+ * unknown keys are left for the schema to find.
+ */
+function withLiveness(parsed: Raw, findings: Map<string, ConfigFinding>): Raw {
+  const { agent: section } = parsed;
+  const raw = isMapping(section) ? section["turn_liveness"] : undefined;
+  if (!isMapping(section) || raw === undefined) return parsed;
+  const settings = resolveTurnLivenessSettings(parsed, (message) => {
+    const [, key = "agent.turn_liveness", told = message] = /^(agent\.[\w.]+) (.*)$/.exec(message) ?? [];
+    findings.set(key, { key, message: told.replace(/\.$/, "") });
+  });
+  const { turn_liveness: _wrong, ...others } = section;
+  if (!isMapping(raw)) return { ...parsed, agent: others };
+  const timeoutS = settings === "off" ? 0 : settings.timeoutMs / 1000;
+  const pollS = settings === "off" ? agent.turn_liveness.poll_s : settings.pollMs / 1000;
+  const read = {
+    ...raw,
+    ...("timeout_s" in raw ? { timeout_s: timeoutS } : {}),
+    ...("poll_s" in raw ? { poll_s: pollS } : {}),
+  };
+  return { ...parsed, agent: { ...others, turn_liveness: read } };
+}
+
+/** Fills in the defaults that depend on another setting; where the store is depends on the home and is left open. */
+function completed(checked: z.output<typeof configSchema>): Config {
+  const { ttl_s, renew_s, wait_s } = checked.agent.turn_lease;
+  const { timeout_s, poll_s } = checked.agent.turn_liveness;
+  return {
+    ...checked,
+    store: { ...checked.store, url: checked.store.url ?? "" },
+    agent: {
+      ...checked.agent,
+      turn_lease: { ttl_s, wait_s, renew_s: renew_s ?? Math.min(agent.turn_lease.renew_s, ttl_s / 5) },
+      turn_liveness: {
+        timeout_s,
+        poll_s:
+          poll_s ?? (timeout_s > 0 ? Math.min(agent.turn_liveness.poll_s, timeout_s / 4) : agent.turn_liveness.poll_s),
+      },
+    },
+  };
+}
+
+/**
+ * Checks a parsed config.yaml and repairs it by removal: every key is optional, so what is wrong or unknown is taken
+ * out, told once, and its default stands. Never throws.
+ */
+export function checkConfig(parsed: Readonly<Record<string, unknown>>): CheckedConfig {
+  const findings = new Map<string, ConfigFinding>();
+  let raw: Raw = withLiveness(parsed, findings);
+  for (;;) {
+    const result = configSchema.safeParse(raw);
+    if (result.success) return { config: completed(result.data), configured: raw, findings: [...findings.values()] };
+    for (const { path, key, message } of result.error.issues.flatMap((issue) => findingsOf(raw, issue))) {
+      if (!findings.has(key)) findings.set(key, { key, message });
+      raw = path.length === 0 ? {} : without(raw, path);
+    }
+  }
+}

@@ -1,0 +1,101 @@
+/** The settings of a home, as they stand in its config.yaml: seconds, snake case, every key optional there. */
+
+/** What may be set for one provider. */
+export interface ProviderConfig {
+  readonly base_url?: string | undefined;
+  readonly api_key_env?: string | undefined;
+  /** Longest silence of one model wait. Default: `agent.turn_liveness.timeout_s`. */
+  readonly silence_s?: number | undefined;
+  /** Which of OpenAI's two APIs to speak. Default: `responses` at api.openai.com, `chat` anywhere else. */
+  readonly api?: "chat" | "responses" | undefined;
+}
+
+export type ConfigurableProvider = "openai" | "anthropic" | "openai-compatible";
+
+export const toolNames: readonly ToolName[] = [
+  "shell",
+  "read_file",
+  "write_file",
+  "edit_file",
+  "list_files",
+  "search_files",
+  "fetch_url",
+  "delegate",
+];
+
+export type ToolName =
+  | "shell"
+  | "read_file"
+  | "write_file"
+  | "edit_file"
+  | "list_files"
+  | "search_files"
+  | "fetch_url"
+  | "delegate";
+
+export interface Config {
+  /** `PROVIDER/MODEL`. */
+  readonly model: string;
+  readonly providers: Readonly<Partial<Record<ConfigurableProvider, ProviderConfig | undefined>>>;
+  readonly store: {
+    /** A path, a `file:` URL, or `postgres://…`. */
+    readonly url: string;
+    readonly journal_mode: "wal" | "delete";
+  };
+  readonly agent: {
+    readonly turn_lease: { readonly ttl_s: number; readonly renew_s: number; readonly wait_s: number };
+    /** `timeout_s` of 0 or less turns the watchdog off. */
+    readonly turn_liveness: { readonly timeout_s: number; readonly poll_s: number };
+    readonly compression: { readonly threshold: number; readonly context_timeout_s: number };
+    readonly guardrails: { readonly hard_stop: "auto" | "on" | "off" };
+    readonly max_iterations: number;
+  };
+  readonly tools: {
+    readonly enabled: readonly ToolName[];
+    readonly approval: "ask" | "allow" | "deny";
+    readonly shell: { readonly timeout_s: number };
+  };
+  readonly gateway: { readonly host: string; readonly port: number };
+  readonly mcp_servers: Readonly<Record<string, unknown>>;
+}
+
+/** The value of every key that nobody set; where the store is depends on the home and is filled in there. */
+export const defaultConfig: Config = Object.freeze<Config>({
+  model: "openai/gpt-5-mini",
+  providers: {},
+  store: { url: "", journal_mode: "wal" },
+  agent: {
+    turn_lease: { ttl_s: 300, renew_s: 60, wait_s: 1800 },
+    turn_liveness: { timeout_s: 600, poll_s: 15 },
+    compression: { threshold: 0.5, context_timeout_s: 120 },
+    guardrails: { hard_stop: "auto" },
+    max_iterations: 90,
+  },
+  tools: { enabled: toolNames, approval: "ask", shell: { timeout_s: 600 } },
+  gateway: { host: "127.0.0.1", port: 8377 },
+  mcp_servers: {},
+});
+
+/** Something about the file that a user should know: the default is used in its place. */
+export interface ConfigFinding {
+  /** Dotted; empty for the file as a whole. */
+  readonly key: string;
+  readonly line?: number | undefined;
+  readonly message: string;
+}
+
+/** Every value that is no mapping, by its dotted key. */
+export function leavesOf(value: unknown, prefix = ""): ReadonlyMap<string, unknown> {
+  const leaves = new Map<string, unknown>();
+  for (const [key, inner] of Object.entries(value ?? {})) {
+    const path = prefix === "" ? key : `${prefix}.${key}`;
+    if (inner === undefined) continue;
+    if (!isMapping(inner) || Object.keys(inner).length === 0) leaves.set(path, inner);
+    else for (const [leaf, one] of leavesOf(inner, path)) leaves.set(leaf, one);
+  }
+  return leaves;
+}
+
+export function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

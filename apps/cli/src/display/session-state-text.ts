@@ -1,0 +1,107 @@
+import type { LeaseView } from "@turnkeeper/state-store";
+import { isoTime } from "../session-json.ts";
+import { whatIsNext } from "../session-state.ts";
+import type { Pulse, SessionState } from "../session-state.ts";
+import { holderText } from "./finished-line.ts";
+import { printable } from "./style.ts";
+import type { Style } from "./style.ts";
+import { secondsText } from "./tool-line.ts";
+
+const pulseText: Readonly<Record<Pulse, string>> = {
+  alive: "alive",
+  dead: "dead",
+  leaked: "alive, but it knows nothing of this",
+  unknown: "cannot be told from here",
+};
+
+const age = (nowMs: number, atMs: number): string => `${secondsText(Math.max(0, nowMs - atMs))} ago`;
+
+function leaseText(lease: LeaseView): string {
+  const renewals = `${lease.renewCount} ${lease.renewCount === 1 ? "renewal" : "renewals"}`;
+  const head = `fencing token ${lease.fencingToken}, ${renewals}`;
+  switch (lease.standing) {
+    case "live":
+      return `${head}, runs out in ${secondsText(lease.expiresInMs)} unless it is renewed`;
+    case "expired":
+      return `${head}, ran out ${secondsText(-lease.expiresInMs)} ago`;
+    case "other-boot":
+      return `${head}, from before this machine was restarted`;
+  }
+}
+
+/** A session's state for a person. Times are wall times: they are shown, nothing is decided by them. */
+export function stateLines(state: SessionState, nowMs: number, style: Style): readonly string[] {
+  const { lease, holderPulse, turn, lastStep, waiting } = state;
+  const line = (name: string, text: string): string => `${style.dim(name.padEnd(9))} ${text}`;
+  const lines = [line("session", style.bold(state.sessionId))];
+  if (lease) {
+    lines.push(
+      line("holder", `${holderText(lease.holder)} (${pulseText[holderPulse ?? "unknown"]})`),
+      line("lease", leaseText(lease)),
+    );
+  }
+  if (turn) {
+    lines.push(line("turn", `${turn.turnId}, started ${age(nowMs, turn.startedAtMs)}`));
+    const step = lastStep ? `${printable(lastStep.what)}, stored ${age(nowMs, lastStep.atMs)}` : "nothing stored yet";
+    lines.push(line("progress", `${step}; what it does right now only its process knows`));
+    if (turn.stop)
+      lines.push(
+        line(
+          "stop",
+          `asked for ${age(nowMs, turn.stop.atMs)} by ${printable(turn.stop.by)}${turn.stop.hard ? ", hard" : ""}`,
+        ),
+      );
+  }
+  for (const [index, { input, pulse }] of waiting.entries()) {
+    const runner = input.runner
+      ? `for ${holderText(input.runner)} (${pulseText[pulse ?? "unknown"]})`
+      : "for whoever runs the session next";
+    lines.push(
+      line(
+        index === 0 ? "waiting" : "",
+        `${input.inputId} (${input.delivery}), since ${age(nowMs, input.offeredAtMs).replace(/ ago$/, "")}, ${runner}`,
+      ),
+    );
+  }
+  if (waiting.length === 0) lines.push(line("waiting", "nothing"));
+  lines.push(line("next", whatIsNext(state)));
+  return lines;
+}
+
+/** The same for programs. */
+export function stateJson(state: SessionState, nowMs: number): Record<string, unknown> {
+  const { sessionId, lease, holderPulse, turn, lastStep, waiting } = state;
+  return {
+    session: sessionId,
+    holder: lease
+      ? { pid: lease.holder.pid, host: lease.holder.host, instanceId: lease.holder.instanceId, state: holderPulse }
+      : null,
+    lease: lease
+      ? {
+          fencingToken: lease.fencingToken,
+          standing: lease.standing,
+          expiresInMs: Math.round(lease.expiresInMs),
+          ttlMs: lease.ttlMs,
+          renewCount: lease.renewCount,
+        }
+      : null,
+    turn: turn
+      ? {
+          turnId: turn.turnId,
+          startedAt: isoTime(turn.startedAtMs),
+          ageMs: Math.max(0, nowMs - turn.startedAtMs),
+          stop: turn.stop
+            ? { hard: turn.stop.hard, reason: turn.stop.reason, by: turn.stop.by, at: isoTime(turn.stop.atMs) }
+            : null,
+        }
+      : null,
+    lastStep: lastStep ? { what: lastStep.what, at: isoTime(lastStep.atMs) } : null,
+    pending: waiting.map(({ input, pulse }) => ({
+      inputId: input.inputId,
+      delivery: input.delivery,
+      at: isoTime(input.offeredAtMs),
+      runner: input.runner ? { pid: input.runner.pid, host: input.runner.host, state: pulse } : null,
+    })),
+    next: whatIsNext(state),
+  };
+}

@@ -1,0 +1,50 @@
+/** How text is marked on a terminal; without colour every mark is the text itself. */
+export interface Style {
+  readonly hasColour: boolean;
+  bold(text: string): string;
+  dim(text: string): string;
+  italic(text: string): string;
+  underline(text: string): string;
+  strike(text: string): string;
+  cyan(text: string): string;
+  green(text: string): string;
+  red(text: string): string;
+  yellow(text: string): string;
+}
+
+export function styleOf(hasColour: boolean): Style {
+  const mark =
+    (open: number, close: number) =>
+    (text: string): string =>
+      hasColour && text !== "" ? `\u001b[${open}m${text}\u001b[${close}m` : text;
+  return Object.freeze({
+    hasColour,
+    bold: mark(1, 22),
+    dim: mark(2, 22),
+    italic: mark(3, 23),
+    underline: mark(4, 24),
+    strike: mark(9, 29),
+    cyan: mark(36, 39),
+    green: mark(32, 39),
+    red: mark(31, 39),
+    yellow: mark(33, 39),
+  });
+}
+
+// C0 but for tab and newline, DEL, C1, and the marks that reorder what a reader sees.
+// eslint-disable-next-line no-control-regex
+const unprintable = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/**
+ * Text of a model, a tool or another process as a terminal may show it: without the characters that would move the
+ * cursor, change the title, or make a command look like another one.
+ */
+export function printable(text: string): string {
+  return text.replaceAll("\r\n", "\n").replaceAll(unprintable, "");
+}
+
+/** One line of at most `width` characters, with what was cut marked. */
+export function clipped(text: string, width: number): string {
+  const line = printable(text).replaceAll(/\s+/g, " ").trim();
+  return line.length > width ? `${line.slice(0, Math.max(0, width - 1))}…` : line;
+}

@@ -1,0 +1,68 @@
+import type { Entry, InputRecord } from "@turnkeeper/state-store";
+import { printable } from "./style.ts";
+import type { Style } from "./style.ts";
+import { callSummary, resultSummary } from "./tool-line.ts";
+
+/** Local time without its zone, for people. */
+export function localTime(ms: number): string {
+  const at = new Date(ms);
+  const two = (value: number): string => String(value).padStart(2, "0");
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+}
+
+function marks(entry: Entry): string {
+  const isPartial = entry.body.role === "assistant" && entry.body.partial === true;
+  const all = [isPartial && "cut off", entry.archived && "archived", entry.late && "late"].filter(
+    (mark) => mark !== false,
+  );
+  return all.length > 0 ? ` (${all.join(", ")})` : "";
+}
+
+/** One entry as a person reads it. */
+export function entryText(entry: Entry, style: Style, columns: number): string {
+  const { body } = entry;
+  const head = (who: string): string => style.dim(`${localTime(entry.atMs)}  ${who}${marks(entry)}`);
+  switch (body.role) {
+    case "user":
+      return `${head("user")}\n${style.bold(printable(body.text))}\n`;
+    case "assistant": {
+      const text = body.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
+      const calls = body.parts.flatMap((part) =>
+        part.type === "tool-call"
+          ? [`${style.cyan("▸")} ${printable(part.name)} ${callSummary(part.input, columns - part.name.length - 3)}`]
+          : [],
+      );
+      const lines = [...(text.trim() === "" ? [] : [printable(text.trimEnd())]), ...calls];
+      return `${head(body.model ?? "assistant")}\n${lines.join("\n")}\n`;
+    }
+    case "tool": {
+      const mark = body.status === "ok" ? style.green("✓") : style.red(`✗ ${body.status}`);
+      return `  ${mark} ${printable(body.name)} ${style.dim(resultSummary(body.output, columns - body.name.length - 16))}${marks(entry)}\n`;
+    }
+    case "summary":
+      return `${head("summary of what came before")}\n${printable(body.text)}\n`;
+    case "notice":
+      return `${style.dim(`${localTime(entry.atMs)}  ${printable(body.text)}`)}\n`;
+  }
+}
+
+/** What became of an input, where that is not the obvious. */
+export function inputText(input: InputRecord): string {
+  const id = printable(input.inputId);
+  if (input.state === "settled") return `input ${id}: ${input.end}`;
+  if (input.state === "taken") return `input ${id}: runs now, in turn ${input.turnId}`;
+  const runner = input.runner
+    ? `pid ${input.runner.pid} on ${printable(input.runner.host)}`
+    : "whoever runs the session next";
+  return `input ${id}: waits for ${runner}`;
+}
+
+/** Columns as wide as their widest cell; the last one is not padded. */
+export function table(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths: number[] = [];
+  for (const row of rows)
+    for (const [index, cell] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, cell.length);
+  return rows.map((row) =>
+    row.map((cell, index) => (index === row.length - 1 ? cell : cell.padEnd(widths[index] ?? 0))).join("  "),
+  );
+}

@@ -1,0 +1,150 @@
+import type { Turn, TurnEvent, TurnFinished } from "@turnkeeper/agent-core";
+import type { Output } from "../output.ts";
+import { PlainAnswer, RenderedAnswer } from "./answer-text.ts";
+import type { AnswerText } from "./answer-text.ts";
+import { finishedLine, holderText } from "./finished-line.ts";
+import type { Screen } from "./screen.ts";
+import { printable } from "./style.ts";
+import { callSummary, resultSummary, secondsText } from "./tool-line.ts";
+
+/** Shows the events of one call to `run`. */
+export interface TurnView {
+  show(event: TurnEvent): void;
+  /** Resolves once what was shown has been read. */
+  ready(): Promise<void>;
+}
+
+/** One JSON object a line, exactly as the events come; a person who watches still gets the reason of a failure. */
+export class JsonLinesView implements TurnView {
+  readonly #stdout: Output;
+  readonly #stderr: Output;
+
+  constructor({ stdout, stderr }: { readonly stdout: Output; readonly stderr: Output }) {
+    this.#stdout = stdout;
+    this.#stderr = stderr;
+  }
+
+  show(event: TurnEvent): void {
+    this.#stdout.line(JSON.stringify(event));
+    if (event.type !== "turn.finished") return;
+    const line = finishedLine(event);
+    if (line !== undefined) this.#stderr.line(`turnkeeper: ${line}`);
+  }
+
+  ready(): Promise<void> {
+    return this.#stdout.ready();
+  }
+}
+
+/** The answer's text on stdout as it comes, everything else on stderr. */
+export class TextView implements TurnView {
+  readonly #screen: Screen;
+  readonly #answer: AnswerText;
+  readonly #isTold: boolean;
+  #hasWaited = false;
+  #hasThought = false;
+
+  /** `isTold`: the person already knows that the message was queued. */
+  constructor(screen: Screen, options: { readonly isTold?: boolean } = {}) {
+    this.#screen = screen;
+    this.#isTold = options.isTold ?? false;
+    this.#answer = screen.stdout.isTerminal ? new RenderedAnswer(screen.outStyle) : new PlainAnswer();
+  }
+
+  show(event: TurnEvent): void {
+    const screen = this.#screen;
+    const style = screen.noteStyle;
+    switch (event.type) {
+      case "input.accepted":
+        screen.busy("starting");
+        break;
+      case "turn.waiting": {
+        this.#hasWaited = true;
+        const since = event.elapsedMs >= 1000 ? ` (${secondsText(event.elapsedMs)})` : "";
+        screen.note(
+          style.yellow(`Session ${event.sessionId} is held by ${holderText(event.holder)}; waiting for it${since}.`),
+        );
+        screen.busy("waiting for the session");
+        break;
+      }
+      case "turn.started":
+        if (this.#hasWaited) screen.note(style.dim("The session is free; starting."));
+        screen.busy("thinking");
+        break;
+      case "text.delta":
+        screen.result(this.#answer.write(event.text));
+        break;
+      case "reasoning.delta":
+        // Shown as a state, not as text: it is not the answer, and programs that read stdout must not take it for one.
+        if (!this.#hasThought) screen.busy("reasoning");
+        this.#hasThought = true;
+        break;
+      case "tool.started": {
+        screen.result(this.#answer.breakSegment());
+        const summary = callSummary(event.input, screen.stderr.columns - event.name.length - 4);
+        screen.note(`${style.cyan("▸")} ${style.bold(printable(event.name))} ${summary}`);
+        screen.busy(`running ${event.name}`);
+        break;
+      }
+      case "tool.finished": {
+        const mark = event.ok ? style.green("✓") : style.red("✗");
+        const took = secondsText(event.durationMs);
+        const summary = resultSummary(event.output, screen.stderr.columns - event.name.length - took.length - 8);
+        screen.note(`  ${mark} ${printable(event.name)} ${style.dim(`${took}  ${summary}`)}`);
+        this.#hasThought = false;
+        screen.busy("thinking");
+        break;
+      }
+      case "approval.requested":
+        screen.idle();
+        break;
+      case "turn.stalled":
+        screen.note(
+          style.yellow(
+            `No progress for ${secondsText(event.idleMs)} (last: ${printable(event.lastProgress)}); trying to recover.`,
+          ),
+        );
+        break;
+      case "turn.resumed":
+        screen.note(style.dim("The turn moves again."));
+        break;
+      case "model.retry": {
+        screen.note(
+          style.yellow(
+            `${printable(event.reason)} Trying again in ${secondsText(event.delayMs)} (try ${event.attempt + 1}).`,
+          ),
+        );
+        screen.busy("waiting to try again");
+        break;
+      }
+      case "usage":
+        break;
+      case "turn.finished":
+        this.#finish(event);
+        break;
+    }
+  }
+
+  ready(): Promise<void> {
+    return this.#screen.ready();
+  }
+
+  #finish(event: TurnFinished): void {
+    const screen = this.#screen;
+    screen.idle();
+    // A turn that somebody else ran streamed nothing here: its answer comes whole.
+    if (this.#answer.isEmpty && event.text !== "") screen.result(this.#answer.write(event.text));
+    screen.result(this.#answer.end());
+    const line = this.#isTold && event.outcome === "queued" ? undefined : finishedLine(event);
+    if (line !== undefined) screen.note(`turnkeeper: ${line}`);
+  }
+}
+
+/** Shows a call's events until its last one, as fast as they are read. */
+export async function showTurn(turn: Turn, view: TurnView): Promise<TurnFinished> {
+  for await (const event of turn) {
+    view.show(event);
+    await view.ready();
+  }
+  return turn.result;
+}

@@ -1,0 +1,4 @@
+#!/usr/bin/env node
+import { runProcess } from "./cli-process.ts";
+
+void runProcess(process);

@@ -1,0 +1,250 @@
+import { readFileSync } from "node:fs";
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { oneLine } from "./cli-error.ts";
+import { complain } from "./command-io.ts";
+import type { CommandIo } from "./command-io.ts";
+import { exitCode } from "./exit-code.ts";
+import { busyPolicies } from "./turn-flags.ts";
+
+/** A command's work, loaded when the command runs: `--help` needs neither a database nor a model. */
+type Work = (io: CommandIo) => Promise<number>;
+
+function versionText(): string {
+  const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
+  return manifest.version;
+}
+
+function numberOf(expectation: string, isRight: (value: number) => boolean): (text: string) => number {
+  return (text) => {
+    const value = text.trim() === "" ? Number.NaN : Number(text);
+    if (Number.isFinite(value) && isRight(value)) return value;
+    throw new InvalidArgumentError(`Expected ${expectation}.`);
+  };
+}
+
+const seconds = numberOf("a number of seconds of at least 0", (value) => value >= 0 && value <= 31_536_000);
+const countOf = (most: number): ((text: string) => number) =>
+  numberOf(`a whole number from 1 to ${most}`, (value) => Number.isInteger(value) && value >= 1 && value <= most);
+const port = numberOf("a port from 0 to 65535", (value) => Number.isInteger(value) && value >= 0 && value <= 65_535);
+
+const homeOption = (): Option =>
+  new Option("--home <dir>", "home folder (default: $TURNKEEPER_HOME, else ~/.turnkeeper)");
+const storeOption = (): Option =>
+  new Option("--store <path>", "the store's file (default: store.url of config.yaml, else state.db in the home)");
+const jsonOption = (what: string): Option => new Option("--json", what);
+const sessionId = (): Argument => new Argument("<id>", "session id");
+
+/** Builds the commands. `start` gets what the chosen command is to do. */
+function buildProgram(start: (work: Work) => Promise<void>): Command {
+  const program = new Command("turnkeeper")
+    .description("Durable agent turns: run, watch and stop them, from any number of terminals.")
+    .version(versionText(), "-V, --version", "print the version")
+    .helpOption("-h, --help", "show help")
+    .addOption(new Option("--debug", "print the stack of an internal error"))
+    .addHelpText(
+      "after",
+      '\nExamples:\n  turnkeeper run "List the files here" --session first\n  turnkeeper chat\n  turnkeeper <command> --help',
+    );
+
+  const command = (parent: Command, usage: string, description: string, example: string): Command =>
+    parent
+      .command(usage)
+      .description(description)
+      .helpOption("-h, --help", "show help")
+      .addOption(new Option("--debug", "print the stack of an internal error"))
+      .addHelpText("after", `\nExample:\n  ${example}`);
+
+  const turnOptions = (one: Command): Command =>
+    one
+      .addOption(new Option("--session <id>", "the session (default: a new one)"))
+      .addOption(new Option("--model <provider/model>", "the model (default: model of config.yaml)"))
+      .addOption(new Option("--on-busy <policy>", "when another turn runs on the session").choices(busyPolicies))
+      .addOption(
+        new Option(
+          "--wait-timeout <seconds>",
+          "how long to wait for a busy session (default: agent.turn_lease.wait_s)",
+        ).argParser(seconds),
+      )
+      .addOption(new Option("--yes", "run tools that need approval without asking"))
+      .addOption(homeOption())
+      .addOption(storeOption());
+
+  turnOptions(
+    command(
+      program,
+      "run [message]",
+      "run one turn; the message comes from stdin when it is left out",
+      'turnkeeper run "List the files here" --session first',
+    ),
+  )
+    .addOption(new Option("--input-id <id>", "idempotency key: the same id runs once"))
+    .addOption(jsonOption("print the turn's events as JSON Lines"))
+    .action((message, flags) => start(async (io) => (await import("./commands/run.ts")).run(io, message, flags)));
+
+  turnOptions(
+    command(
+      program,
+      "chat",
+      "talk to a session; Ctrl-C stops the turn, /help lists the commands",
+      "turnkeeper chat --session first",
+    ),
+  )
+    .addOption(jsonOption("print the turns' events as JSON Lines"))
+    .action((flags) => start(async (io) => (await import("./commands/chat.ts")).chat(io, flags)));
+
+  addSessionCommands(command, program, start);
+  addWatchCommands(command, program, start);
+  addSetUpCommands(command, program, start);
+  return program;
+}
+
+type MakeCommand = (parent: Command, usage: string, description: string, example: string) => Command;
+type Start = (work: Work) => Promise<void>;
+
+function addSessionCommands(command: MakeCommand, program: Command, start: Start): void {
+  const sessions = command(program, "sessions", "look into the store", "turnkeeper sessions list");
+  const sessionCommand = (usage: string, description: string, example: string): Command =>
+    command(sessions, usage, description, example).addOption(homeOption()).addOption(storeOption());
+
+  sessionCommand("list", "list sessions, the last changed first", "turnkeeper sessions list --limit 10")
+    .addOption(new Option("--limit <count>", "how many").argParser(countOf(10_000)).default(50))
+    .addOption(new Option("--cursor <cursor>", "where the page before ended (nextCursor of --json)"))
+    .addOption(jsonOption("print one JSON object"))
+    .action((flags) => start(async (io) => (await import("./commands/sessions.ts")).listSessions(io, flags)));
+  sessionCommand("show", "show a session's transcript and the fate of its inputs", "turnkeeper sessions show first")
+    .addArgument(sessionId())
+    .addOption(jsonOption("print one JSON object"))
+    .action((id, flags) => start(async (io) => (await import("./commands/sessions.ts")).showSession(io, id, flags)));
+  sessionCommand(
+    "search",
+    "find entries that contain a text, newest first",
+    'turnkeeper sessions search "README" --session first',
+  )
+    .argument("<text>", "what to look for")
+    .addOption(new Option("--session <id>", "in this session only"))
+    .addOption(new Option("--limit <count>", "how many").argParser(countOf(1000)).default(20))
+    .addOption(jsonOption("print one JSON object"))
+    .action((text, flags) =>
+      start(async (io) => (await import("./commands/sessions.ts")).searchSessions(io, text, flags)),
+    );
+  sessionCommand(
+    "export",
+    "write everything of a session as JSON Lines",
+    "turnkeeper sessions export first > first.jsonl",
+  )
+    .addArgument(sessionId())
+    .addOption(jsonOption("JSON Lines, which is what export writes anyway"))
+    .action((id, flags) => start(async (io) => (await import("./commands/sessions.ts")).exportSession(io, id, flags)));
+  sessionCommand("delete", "delete a session; asks first on a terminal", "turnkeeper sessions delete first --yes")
+    .addArgument(sessionId())
+    .addOption(new Option("--yes", "do not ask"))
+    .addOption(jsonOption("print one JSON object"))
+    .action((id, flags) => start(async (io) => (await import("./commands/sessions.ts")).deleteSession(io, id, flags)));
+  sessionCommand("verify", "prove the store's invariants on one session, or on all", "turnkeeper sessions verify first")
+    .addArgument(new Argument("[id]", "session id (default: every session)"))
+    .addOption(jsonOption("print one JSON object"))
+    .action((id, flags) => start(async (io) => (await import("./commands/sessions.ts")).verifySessions(io, id, flags)));
+}
+
+function addWatchCommands(command: MakeCommand, program: Command, start: Start): void {
+  command(program, "why", "say who holds a session, what waits, and what happens next", "turnkeeper why first")
+    .addArgument(sessionId())
+    .addOption(jsonOption("print one JSON object"))
+    .addOption(homeOption())
+    .addOption(storeOption())
+    .action((id, flags) => start(async (io) => (await import("./commands/why.ts")).why(io, id, flags)));
+  command(
+    program,
+    "stop",
+    "ask a session's running turn to stop, in whatever process it runs",
+    "turnkeeper stop first --hard",
+  )
+    .addArgument(sessionId())
+    .addOption(new Option("--hard", "at once, without letting a tool finish"))
+    .addOption(jsonOption("print one JSON object"))
+    .addOption(homeOption())
+    .addOption(storeOption())
+    .action((id, flags) => start(async (io) => (await import("./commands/stop.ts")).stop(io, id, flags)));
+  command(program, "top", "show the turns that run, refreshed on a terminal", "turnkeeper top")
+    .addOption(jsonOption("print one line each, once"))
+    .addOption(homeOption())
+    .addOption(storeOption())
+    .action((flags) => start(async (io) => (await import("./commands/top.ts")).top(io, flags)));
+}
+
+function addSetUpCommands(command: MakeCommand, program: Command, start: Start): void {
+  command(
+    program,
+    "doctor",
+    "check store, file system, permissions, settings and keys, with a next step for each finding",
+    "turnkeeper doctor",
+  )
+    .addOption(jsonOption("print one JSON object"))
+    .addOption(homeOption())
+    .addOption(storeOption())
+    .action((flags) => start(async (io) => (await import("./commands/doctor.ts")).doctor(io, flags)));
+
+  const config = command(program, "config", "look at the settings", "turnkeeper config show");
+  const configCommand = (usage: string, description: string, example: string): Command =>
+    command(config, usage, description, example).addOption(homeOption());
+  configCommand("show", "print every setting in force and where it came from", "turnkeeper config show")
+    .addOption(storeOption())
+    .addOption(jsonOption("print one JSON object"))
+    .action((flags) => start(async (io) => (await import("./commands/config.ts")).showConfig(io, flags)));
+  configCommand("check", "check config.yaml; exit 2 when something is wrong in it", "turnkeeper config check")
+    .addOption(jsonOption("print one JSON object"))
+    .action((flags) => start(async (io) => (await import("./commands/config.ts")).checkConfigFile(io, flags)));
+  configCommand(
+    "schema",
+    "print the JSON Schema of config.yaml, for editors",
+    "turnkeeper config schema > config.schema.json",
+  ).action(() => start(async (io) => (await import("./commands/config.ts")).printSchema(io)));
+  configCommand("path", "print where config.yaml is", "turnkeeper config path").action((flags) =>
+    start(async (io) => (await import("./commands/config.ts")).printPath(io, flags)),
+  );
+
+  command(program, "gateway", "serve the store's sessions over HTTP", "turnkeeper gateway --port 8377")
+    .addOption(new Option("--host <address>", "where to listen (default: gateway.host of config.yaml)"))
+    .addOption(new Option("--port <port>", "0 takes a free one (default: gateway.port of config.yaml)").argParser(port))
+    .addOption(new Option("--model <provider/model>", "the model (default: model of config.yaml)"))
+    .addOption(homeOption())
+    .addOption(storeOption())
+    .action((flags) => start(async (io) => (await import("./commands/gateway.ts")).gateway(io, flags)));
+}
+
+/** Subcommands take these from their parents, which commander does not do by itself. */
+function shapeMessages(one: Command, io: CommandIo): void {
+  one.exitOverride().showSuggestionAfterError(true).allowExcessArguments(false);
+  one.configureOutput({
+    writeOut: (text) => io.stdout.write(text),
+    writeErr: (text) => io.stderr.write(text),
+    outputError: (text) =>
+      complain(io, `${oneLine(text.replace(/^error: /, "")).replace(/\w'?$/, "$&.")} See ${pathOf(one)} --help.`),
+    getOutHelpWidth: () => io.stdout.columns,
+    getErrHelpWidth: () => io.stderr.columns,
+    getOutHasColors: () => false,
+    getErrHasColors: () => false,
+  });
+  for (const inner of one.commands) shapeMessages(inner, io);
+}
+
+function pathOf(one: Command): string {
+  return one.parent ? `${pathOf(one.parent)} ${one.name()}` : one.name();
+}
+
+/** Runs one command line. Answers the exit code; rejects with what a command failed with. */
+export async function runCommandLine(argv: readonly string[], io: CommandIo): Promise<number> {
+  let code: number = exitCode.ok;
+  const program = buildProgram(async (work) => {
+    code = await work(io);
+  });
+  shapeMessages(program, io);
+  try {
+    await program.parseAsync(argv, { from: "user" });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    // Help and version were asked for; everything else that commander refuses is a mistake of the command line.
+    return error.exitCode === 0 ? exitCode.ok : exitCode.usage;
+  }
+  return code;
+}

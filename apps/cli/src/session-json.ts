@@ -1,0 +1,110 @@
+import type { Entry, InputRecord, SessionRecord, SessionRecords, TurnRecord } from "@turnkeeper/state-store";
+import { callsOf, entryText } from "@turnkeeper/state-store";
+
+/** A session's records as other programs read them: ISO times, and only what an outsider can use. */
+
+export const isoTime = (ms: number): string => new Date(ms).toISOString();
+
+export function sessionJson(session: SessionRecord): Record<string, unknown> {
+  const { sessionId, createdAtMs, updatedAtMs, revision, entryCount } = session;
+  return { sessionId, createdAt: isoTime(createdAtMs), updatedAt: isoTime(updatedAtMs), revision, entryCount };
+}
+
+/** `end` is null until the input has its durable end; `at` is when it got it, else when it was offered. */
+export function inputJson(input: InputRecord): Record<string, unknown> {
+  const { inputId, state } = input;
+  const isSettled = input.state === "settled";
+  const turnId = input.state === "pending" ? undefined : input.turnId;
+  return {
+    inputId,
+    end: isSettled ? input.end : null,
+    at: isoTime(isSettled ? input.endedAtMs : input.offeredAtMs),
+    state,
+    ...(turnId === undefined ? {} : { turnId }),
+    text: input.text,
+  };
+}
+
+function bodyJson({ body }: Entry): Record<string, unknown> {
+  switch (body.role) {
+    case "user":
+      return { text: body.text, ...(body.inputId === undefined ? {} : { inputId: body.inputId }) };
+    case "assistant": {
+      const toolCalls = callsOf(body).map(({ callId, name, input }) => ({ callId, name, input }));
+      const reasoning = body.parts.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
+      return {
+        text: entryText(body),
+        ...(reasoning === "" ? {} : { reasoning }),
+        ...(toolCalls.length === 0 ? {} : { toolCalls }),
+        ...(body.partial ? { partial: true } : {}),
+        ...(body.model === undefined ? {} : { model: body.model }),
+        ...(body.usage === undefined ? {} : { usage: body.usage }),
+      };
+    }
+    case "tool":
+      return { callId: body.callId, name: body.name, status: body.status, output: body.output };
+    case "summary":
+    case "notice":
+      return { text: body.text };
+  }
+}
+
+export function entryJson(entry: Entry): Record<string, unknown> {
+  return {
+    role: entry.body.role,
+    ...bodyJson(entry),
+    seq: entry.seq,
+    turnId: entry.turnId,
+    at: isoTime(entry.atMs),
+    ...(entry.archived ? { archived: true } : {}),
+    ...(entry.late ? { late: true } : {}),
+  };
+}
+
+export function turnJson(turn: TurnRecord): Record<string, unknown> {
+  const { turnId, state, startedAtMs, fencingToken, holder } = turn;
+  const ended =
+    turn.state === "ended"
+      ? {
+          outcome: turn.outcome,
+          endedAt: isoTime(turn.endedAtMs),
+          ...(turn.reason === undefined ? {} : { reason: turn.reason }),
+          ...(turn.detail === undefined ? {} : { detail: turn.detail }),
+          ...(turn.usage === undefined ? {} : { usage: turn.usage }),
+        }
+      : {};
+  return { turnId, state, startedAt: isoTime(startedAtMs), fencingToken, pid: holder.pid, host: holder.host, ...ended };
+}
+
+/** `sessions show ID --json`. */
+export function recordsJson(records: SessionRecords): Record<string, unknown> {
+  const { sessionId, ...facts } = sessionJson(records.session);
+  return {
+    session: sessionId,
+    ...facts,
+    inputs: records.inputs.map(inputJson),
+    turns: records.turns.map(turnJson),
+    entries: records.entries.map(entryJson),
+  };
+}
+
+/**
+ * Version 1 of the export: a header, then inputs, turns and entries, one object a line, each with its `type` and
+ * everything the store has of it. A reader refuses a version it does not know.
+ */
+const exportVersion = 1;
+
+/** The lines of `sessions export`, one at a time: a long session is never one string. */
+export function* exportLines(records: SessionRecords): Generator<string> {
+  const { session, fencingToken, inputs, turns, entries } = records;
+  yield JSON.stringify({
+    type: "session",
+    format: "turnkeeper-session",
+    version: exportVersion,
+    ...session,
+    fencingToken,
+  });
+  for (const input of inputs) yield JSON.stringify({ type: "input", ...input });
+  for (const turn of turns) yield JSON.stringify({ type: "turn", ...turn });
+  for (const entry of entries) yield JSON.stringify({ type: "entry", ...entry });
+}

@@ -1,0 +1,62 @@
+import { stat } from "node:fs/promises";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { cliError, systemCodeOf } from "./cli-error.ts";
+import type { CommandIo } from "./command-io.ts";
+import { expandHome } from "./home.ts";
+
+/** Which store a command works on, and who said so. */
+export interface StoreLocation {
+  readonly path: string;
+  readonly source: "--store" | "config.yaml" | "default";
+}
+
+function pathOf(text: string, folder: string, userFolder: string): string {
+  const [, scheme] = /^([A-Za-z][A-Za-z0-9+.-]+):/.exec(text) ?? [];
+  if (scheme === undefined) return path.resolve(folder, expandHome(text, userFolder));
+  if (scheme.toLowerCase() === "file") {
+    try {
+      return fileURLToPath(text);
+    } catch (error) {
+      throw cliError(
+        "USAGE",
+        `Cannot use the store ${JSON.stringify(text)}: it is no file: URL of this machine.`,
+        error,
+      );
+    }
+  }
+  if (/^postgres(ql)?$/i.test(scheme))
+    throw cliError("USAGE", "PostgreSQL stores are not in this version; give the path of a file.");
+  throw cliError("USAGE", `Cannot use the store ${JSON.stringify(`${scheme}:…`)}: give the path of a file.`);
+}
+
+/** `--store` from the folder the user stands in, then `store.url` from the home, then `state.db` there. */
+export function locateStore(
+  io: Pick<CommandIo, "workingFolder" | "userFolder">,
+  from: { readonly flag?: string | undefined; readonly configured: string; readonly home: string },
+): StoreLocation {
+  const { flag, configured, home } = from;
+  if (flag === "") throw cliError("USAGE", "--store needs a path, got an empty value.");
+  if (flag !== undefined) return { path: pathOf(flag, io.workingFolder, io.userFolder), source: "--store" };
+  if (configured !== "") return { path: pathOf(configured, home, io.userFolder), source: "config.yaml" };
+  return { path: path.join(home, "state.db"), source: "default" };
+}
+
+/**
+ * Where the liveness sockets of a store's processes stand: beside its file, so that whoever sees the one sees the
+ * other. The name is short: a socket's path has 107 bytes.
+ */
+export function socketFolderOf(storePath: string): string {
+  return path.join(path.dirname(storePath), "run");
+}
+
+/** Whether there is a store. Looks without opening: a closed descriptor would cancel SQLite's locks. */
+export async function storeExists(storePath: string): Promise<boolean> {
+  try {
+    return (await stat(storePath)).size >= 0;
+  } catch (error) {
+    if (systemCodeOf(error) === "ENOENT") return false;
+    // Whatever else is wrong with the path, opening it says so.
+    return true;
+  }
+}
