@@ -88,7 +88,8 @@ export async function serveLiveness(
     readLine(socket, timers, requestTimeMs, (line) => {
       const request = parse(line);
       if (!request) return socket.destroy();
-      return socket.end(`${JSON.stringify(answer({ id: text(request["id"]), wake: text(request["wake"]) }))}\n`);
+      socket.write(`${JSON.stringify(answer({ id: text(request["id"]), wake: text(request["wake"]) }))}\n`);
+      return socket.destroySoon();
     });
   });
   await new Promise<void>((resolve, reject) => {

@@ -1,0 +1,230 @@
+import { existsSync, mkdirSync, readdirSync, statSync, utimesSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createConnection } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemHost } from "@turnkeeper/kernel";
+import { virtualHost } from "@turnkeeper/kernel/testing";
+import { openProcessPresence } from "@turnkeeper/turn-lease";
+import type { ProcessPresence } from "@turnkeeper/turn-lease";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { askLiveness } from "../src/liveness-socket.ts";
+
+let folder = "";
+const opened: ProcessPresence[] = [];
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "tk-"));
+});
+
+afterEach(async () => {
+  for (const presence of opened.splice(0)) await presence.close();
+  await rm(folder, { recursive: true });
+});
+
+async function open(host = systemHost, socketFolder = join(folder, "sockets")): Promise<ProcessPresence> {
+  const presence = await openProcessPresence({ host }, { socketFolder });
+  opened.push(presence);
+  return presence;
+}
+
+function pathOf({ identity }: ProcessPresence): string {
+  if (identity.socketPath === undefined) throw new Error("no socket");
+  return identity.socketPath;
+}
+
+/** What a client gets that says `text` and nothing more. */
+async function say(path: string, text: string): Promise<string> {
+  return await new Promise((resolve) => {
+    let heard = "";
+    const socket = createConnection({ path });
+    socket.on("connect", () => socket.write(text));
+    socket.on("data", (chunk) => (heard += chunk.toString()));
+    // Being cut off is an answer too.
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => resolve(heard));
+  });
+}
+
+test("the socket says whether a holder or runner is active here, counted", async () => {
+  const presence = await open();
+  const path = pathOf(presence);
+  const ask = async (): Promise<unknown> => askLiveness(systemHost.timers, path, { id: "holder-1" });
+  const answer = (active: boolean) => ({
+    kind: "answered",
+    answer: { instanceId: presence.identity.instanceId, active, woken: false },
+  });
+  expect(await ask()).toEqual(answer(false));
+  const first = presence.register("holder-1");
+  const second = presence.register("holder-1");
+  expect(await ask()).toEqual(answer(true));
+  first[Symbol.dispose]();
+  first[Symbol.dispose]();
+  expect(await ask()).toEqual(answer(true));
+  second[Symbol.dispose]();
+  expect(await ask()).toEqual(answer(false));
+});
+
+test("a wake-up reaches every listener of its session and no other, until it is disposed", async () => {
+  const presence = await open();
+  const heard: string[] = [];
+  const one = presence.onWake("s", () => void heard.push("one"));
+  presence.onWake("s", () => void heard.push("two"));
+  presence.onWake("other", () => void heard.push("other"));
+  const wake = async (): Promise<unknown> => askLiveness(systemHost.timers, pathOf(presence), { wake: "s" });
+  expect(await wake()).toMatchObject({ answer: { woken: true } });
+  expect(heard).toEqual(["one", "two"]);
+  one[Symbol.dispose]();
+  await wake();
+  expect(heard).toEqual(["one", "two", "two"]);
+});
+
+test("a listener that throws is reported and stops neither the others nor the process", async () => {
+  const presence = await open();
+  const emitWarning = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+  const heard: string[] = [];
+  presence.onWake("s", () => {
+    throw new Error("broken listener");
+  });
+  presence.onWake("s", () => void heard.push("two"));
+  await askLiveness(systemHost.timers, pathOf(presence), { wake: "s" });
+  expect(heard).toEqual(["two"]);
+  expect(emitWarning).toHaveBeenCalledTimes(1);
+});
+
+test("folder and socket belong to this user alone", async () => {
+  const sockets = join(folder, "sockets");
+  mkdirSync(sockets, { mode: 0o755 });
+  const presence = await open();
+  expect(statSync(sockets).mode & 0o777).toBe(0o700);
+  expect(statSync(pathOf(presence)).mode & 0o777).toBe(0o600);
+});
+
+test("garbage, a line without an end and silence get no answer, and the next question gets its own", async () => {
+  const host = virtualHost();
+  const presence = await open({ ...systemHost, timers: host.timers });
+  const path = pathOf(presence);
+  expect(await say(path, "not json\n")).toBe("");
+  expect(await say(path, "[1,2\n")).toBe("");
+  expect(await say(path, "null\n")).toBe("");
+  expect(await say(path, "x".repeat(100_000))).toBe("");
+  const silent = say(path, "");
+  await vi.waitFor(() => expect(host.pendingTimerCount()).toBe(1));
+  await host.advance(1_000);
+  expect(await silent).toBe("");
+  expect(await say(path, '{"id":5,"wake":{}}\n')).toContain('"active":false');
+  expect(host.pendingTimerCount()).toBe(0);
+});
+
+test("an answer that is no answer proves nothing", async () => {
+  const { createServer } = await import("node:net");
+  for (const reply of ["", "nonsense\n", '{"active":true}\n', "y".repeat(10_000)]) {
+    const path = join(folder, "liar.sock");
+    const server = createServer((socket) => void socket.resume().end(reply));
+    await new Promise<void>((resolve) => void server.listen(path, resolve));
+    expect(await askLiveness(systemHost.timers, path, { id: "x" })).toEqual({ kind: "no-answer" });
+    await new Promise((resolve) => void server.close(resolve));
+  }
+});
+
+test("opened twice for one folder it is one socket, removed when the last has closed; closing twice is safe", async () => {
+  const first = await open();
+  const second = await open();
+  const path = pathOf(first);
+  expect(pathOf(second)).toBe(path);
+  await first.close();
+  await first.close();
+  expect(existsSync(path)).toBe(true);
+  expect(await askLiveness(systemHost.timers, path, {})).toMatchObject({ kind: "answered" });
+  await second.close();
+  expect(existsSync(path)).toBe(false);
+  expect(await askLiveness(systemHost.timers, path, {})).toEqual({ kind: "absent" });
+});
+
+test("closed and opened at the same time, whoever opens has a socket that answers", async () => {
+  for (let round = 0; round < 20; round++) {
+    const first = await open();
+    const [second] = await Promise.all([open(), first.close()]);
+    expect(second.socketProblem).toBeUndefined();
+    expect(await askLiveness(systemHost.timers, pathOf(second), {})).toMatchObject({ kind: "answered" });
+    await second.close();
+  }
+  expect(readdirSync(join(folder, "sockets"))).toEqual([]);
+});
+
+test("a second copy of the package in the process is the same instance with the same socket", async () => {
+  const first = await open();
+  vi.resetModules();
+  const copy = await import("@turnkeeper/turn-lease");
+  expect(copy.openProcessPresence).not.toBe(openProcessPresence);
+  const second = await copy.openProcessPresence({ host: systemHost }, { socketFolder: join(folder, "sockets") });
+  opened.push(second);
+  expect(second.identity).toEqual(first.identity);
+  using _registered = second.register("holder of the copy");
+  expect(await first.probe(second.identity, "holder of the copy")).toBe("active");
+});
+
+test("where a socket cannot be made the process works without, and says why", async () => {
+  const long = await open(systemHost, join(folder, "a".repeat(90)));
+  expect(long.identity.socketPath).toBeUndefined();
+  expect(long.socketProblem).toMatch(/has \d+ bytes; the kernel takes 107/);
+  const file = await open(systemHost, join("/proc", "version"));
+  expect(file.identity.socketPath).toBeUndefined();
+  expect(file.socketProblem).toContain("/proc/version");
+});
+
+test("an unknown option is refused by name", async () => {
+  const misspelt: object = { socketsFolder: folder };
+  await expect(openProcessPresence({ host: systemHost }, misspelt)).rejects.toMatchObject({
+    code: "OPTION_INVALID",
+    context: { option: "socketsFolder" },
+  });
+});
+
+test("a dead instance's socket is marked by the first sweep and removed by one a day later, never before", async () => {
+  const sockets = join(folder, "sockets");
+  mkdirSync(sockets);
+  // A socket file that nobody listens on: what SIGKILL leaves. The instance had lived for months.
+  const dead = join(sockets, "DEAD.sock");
+  const { spawnSync } = await import("node:child_process");
+  spawnSync(process.execPath, [
+    "-e",
+    `require("node:net").createServer().listen(${JSON.stringify(dead)}, () => process.kill(process.pid, "SIGKILL"))`,
+  ]);
+  const ancientS = systemHost.clock.wallMs() / 1_000 - 90 * 86_400;
+  utimesSync(dead, ancientS, ancientS);
+  const sweepAt = async (afterMs: number): Promise<void> => {
+    const clock = { ...systemHost.clock, wallMs: () => systemHost.clock.wallMs() + afterMs };
+    const presence = await open({ ...systemHost, clock });
+    await vi.waitFor(() => expect(existsSync(dead) ? statSync(dead).mtimeMs : 0).toBe(0));
+    await presence.close();
+  };
+  await sweepAt(0);
+  expect(existsSync(dead)).toBe(true);
+  await sweepAt(86_000_000);
+  expect(existsSync(dead)).toBe(true);
+  const late = await open({
+    ...systemHost,
+    clock: { ...systemHost.clock, wallMs: () => systemHost.clock.wallMs() + 86_500_000 },
+  });
+  await vi.waitFor(() => expect(existsSync(dead)).toBe(false));
+  await late.close();
+});
+
+test("a sweep never touches the socket of a living instance, nor a file that is none", async () => {
+  const sockets = join(folder, "sockets");
+  const living = await open();
+  const { createServer } = await import("node:net");
+  const other = createServer();
+  const otherPath = join(sockets, "OTHER.sock");
+  await new Promise<void>((resolve) => void other.listen(otherPath, resolve));
+  const { writeFileSync } = await import("node:fs");
+  writeFileSync(join(sockets, "notes.txt"), "mine");
+  utimesSync(otherPath, 0, 0);
+  await living.close();
+  const again = await open();
+  await again.close();
+  expect(existsSync(otherPath)).toBe(true);
+  expect(existsSync(join(sockets, "notes.txt"))).toBe(true);
+  await new Promise((resolve) => void other.close(resolve));
+});
