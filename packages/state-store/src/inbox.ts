@@ -1,3 +1,17 @@
+/**
+ * Everything that wants a turn, from the moment it was accepted to its end; and the queue of those who wait.
+ *
+ * Owns INBOX-1: an accepted input is settled exactly once or still pending, never neither, never twice.
+ * Owns INBOX-2: the same input id is accepted once.
+ * Whose turn it is decides `claim` in decisions.ts.
+ *
+ * | an input is | event | it becomes |
+ * | --- | --- | --- |
+ * | pending | a turn takes it: acquire, begin, takeSteers | taken |
+ * | pending | withdraw | settled without a turn; its id may be offered again |
+ * | taken | an append that settles it, the end of its turn, a settlement by others | settled |
+ * | settled by a turn | anything | as it was |
+ */
 import type { Grant, Runner } from "./identity.ts";
 import type { LeaseView } from "./lease.ts";
 

@@ -1,3 +1,18 @@
+/**
+ * The expiring, exclusive right to run a session's turn, as every store grants it.
+ *
+ * Owns LEASE-1: at most one unexpired lease a session, by the store's clock.
+ * Owns LEASE-2: each grant's fencing token is greater than every earlier one, after release, restart and deletion too.
+ * Owns LEASE-4: a release or renewal with an old token changes nothing.
+ * Leaves to turn-lease until when a holder may believe in its lease, and which holder is dead.
+ *
+ * | the lease is | acquire | renew, release under its grant | under any other |
+ * | --- | --- | --- | --- |
+ * | free | granted, behind, nothing-to-run | lost, stale | lost, stale |
+ * | live | held; taken by a reclaim that names it | renewed, released | lost, stale |
+ * | expired | as free; its unfinished turn is settled | revived, released | lost, stale |
+ * | of another boot | held; taken by a reclaim that names it | renewed under this boot, released | lost, stale |
+ */
 import type { TakenInput, PendingInput } from "./inbox.ts";
 import type { Grant, Holder } from "./identity.ts";
 import type { SettledTurn } from "./turn.ts";
@@ -85,7 +100,11 @@ export interface LeaseStore {
   acquire(request: AcquireRequest): Promise<AcquireResult>;
   /** Pushes expiry to `ttlMs` from now. `lost`, and nothing changed, when the grant was replaced (LEASE-4). */
   renew(grant: Grant, ttlMs: number): Promise<RenewResult>;
-  /** Frees the session and wakes the queue. `stale`, and nothing changed, when the grant was replaced or released (LEASE-4). */
+  /**
+   * Frees the session and wakes the queue. A turn that this grant left running is settled in the same transaction, as
+   * after a crash: no turn runs without a lease. `stale`, and nothing changed, when the grant was replaced or released
+   * (LEASE-4).
+   */
   release(grant: Grant): Promise<ReleaseResult>;
   /** A cheap read, fit for polling. Absent: free. */
   read(sessionId: string): Promise<LeaseView | undefined>;

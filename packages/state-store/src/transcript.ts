@@ -1,3 +1,18 @@
+/**
+ * What a session's turns said and did, written step by step under a grant.
+ *
+ * Owns APPEND-1: an append with a stale token leaves transcript, inbox and turn untouched.
+ * Owns APPEND-2: entries and the settlement of the inputs they answer commit together.
+ * Keeps COMP-1 in the store: a compaction names the basis it was made from. When one may begin is compression-fence's.
+ *
+ * | an append finds | it answers |
+ * | --- | --- |
+ * | every key known, with the same content | committed, whoever asks |
+ * | a key known with other content | ENTRY_CONFLICT |
+ * | another grant, or none | stale-token |
+ * | a turn that does not run, an input it never took, a result without a call | STORE_CONTRACT |
+ * | none of these | committed, with what was not stored yet |
+ */
 import type { Entry, EntryDraft } from "./entry.ts";
 import type { Grant } from "./identity.ts";
 import type { InputEnd } from "./inbox.ts";

@@ -13,7 +13,7 @@ const scriptOf = (seed: number): readonly ScriptStep[] => randomScript(virtualHo
 const seeds = fc.integer({ min: 1, max: 2 ** 31 });
 
 describe("random scripts", () => {
-  test("INBOX-1: no script, whatever its grants, crashes and clocks, loses, changes or doubles anything in memory", async () => {
+  test("lose, change and double nothing in memory, whatever their grants, crashes and clocks", async () => {
     const met: Record<string, number> = {};
     await fc.assert(
       fc.asyncProperty(seeds, async (seed) => {

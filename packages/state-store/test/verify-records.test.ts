@@ -65,14 +65,14 @@ describe("the records of a session", () => {
     expect(violation?.session).toBe(sessionId);
   });
 
-  test("APPEND-3: show an entry whose content is not what was stored", () => {
+  test("show an entry whose content is not what was stored (APPEND-3)", () => {
     const flipped = { role: "tool", callId: "call-1", name: "shell", status: "ok", output: "dont" } as const;
     expect(found({ entries: entriesWith("a-result", { body: flipped }) })).toEqual([
       expect.stringMatching(/^APPEND-3 entry a-result/),
     ]);
   });
 
-  test("APPEND-2: show an entry out of order, and one of a turn that does not exist", () => {
+  test("show an entry out of order, and one of a turn that does not exist (APPEND-2)", () => {
     expect(found({ entries: entriesWith("a-result", { seq: 1 }) })).toEqual([
       expect.stringMatching(/^APPEND-2 entry a-result has seq 1, not after/),
     ]);
@@ -81,14 +81,14 @@ describe("the records of a session", () => {
     );
   });
 
-  test("PAIR-1: show a call of an ended turn without a result, and none in a turn that runs", () => {
+  test("show a call of an ended turn without a result, and none in a turn that runs (PAIR-1)", () => {
     expect(found({ entries: entriesWithout("a-result") })).toEqual([
       expect.stringMatching(/^PAIR-1 tool call .*call-1.* has 0 results/),
     ]);
     expect(found({ entries: entriesWithout("b-result") })).toEqual([]);
   });
 
-  test("PAIR-1: show a second result, a second call of one id, and a result without a call before it", () => {
+  test("show a second result, a second call of one id, and a result without a call before it (PAIR-1)", () => {
     const closing =
       records.entries.find(({ key, turnId }) => turnId === "turn-a" && key.endsWith("unknown"))?.key ?? "";
     const again: EntryBody = { role: "tool", callId: "call-1", name: "shell", status: "ok", output: "again" };
@@ -105,7 +105,7 @@ describe("the records of a session", () => {
     );
   });
 
-  test("PAIR-1: do not count a result that came late", () => {
+  test("do not count a result that came late (PAIR-1)", () => {
     const body: EntryBody = { role: "tool", callId: "call-1", name: "shell", status: "ok", output: "too late" };
     const seq = (records.entries.at(-1)?.seq ?? 0) + 1;
     const facts = { seq, turnId: "turn-a", atMs: 0, archived: false };
@@ -114,7 +114,7 @@ describe("the records of a session", () => {
     expect(found({ entries: [...records.entries, { ...late, late: false }] })).not.toEqual([]);
   });
 
-  test("INBOX-1: show an input whose turn does not exist, or ended without settling it, or that ended without a turn", () => {
+  test("show an input whose turn does not exist, or ended without settling it, or that ended without a turn (INBOX-1)", () => {
     const [settled, taken] = records.inputs;
     if (settled?.state !== "settled" || taken?.state !== "taken") throw new Error("not as played");
     expect(found({ inputs: [{ ...settled, turnId: "turn-x" }, taken] })).toEqual([
@@ -128,7 +128,7 @@ describe("the records of a session", () => {
     expect(found({ inputs: [{ ...without, end: "cancelled" }, { ...without, end: "expired" }, taken] })).toEqual([]);
   });
 
-  test("LEASE-2: show a token that fell from one entry to the next, and one above the greatest granted", () => {
+  test("show a token that fell from one entry to the next, and one above the greatest granted (LEASE-2)", () => {
     expect(found({ fencingToken: 1 })).toEqual([
       expect.stringMatching(/^LEASE-2 turn turn-b has fencing token 2, above the greatest granted \(1\)/),
     ]);
@@ -137,7 +137,7 @@ describe("the records of a session", () => {
     );
   });
 
-  test("LEASE-1: show a turn that runs without the lease, and turns that run at once", () => {
+  test("show a turn that runs without the lease, and turns that run at once (LEASE-1)", () => {
     const { lease, ...free } = records;
     expect(lease).toBeDefined();
     const without = verifyRecords(free).map(({ rule, detail }) => `${rule} ${detail}`);

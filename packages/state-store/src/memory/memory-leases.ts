@@ -125,6 +125,7 @@ export class MemoryLeases implements LeaseStore {
 
   async release(grant: Grant): Promise<ReleaseResult> {
     if (!this.#state.grantStands(grant)) return { kind: "stale" };
+    this.#state.settleCrashed(grant.sessionId);
     this.#state.free(grant.sessionId);
     return { kind: "released", ...this.#state.handOver(grant.sessionId) };
   }

@@ -244,6 +244,21 @@ export const offerCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "INBOX-DEAD-b",
+    title: "a lease of another boot is busy, for nobody here can say that it lapsed; proved dead it is not",
+    needs: "boot-clock",
+    async run({ open, reopen, host }) {
+      const { grant } = await take(await open(), "holder", { ttlMs: 5_000 });
+      host.reboot();
+      const store = await reopen();
+      await host.advance(10_000_000);
+      const reject = { onBusy: "reject" } as const;
+      const busy = await changesNothing(store, () => store.inbox.offer(offerOf("a", "input-a", reject)));
+      assert.equal(busy.kind === "busy" && busy.lease?.standing, "other-boot");
+      await offered(store, "a", "input-a", { ...reject, deadGrant: grant });
+    },
+  },
+  {
     id: "INBOX-LAPSED",
     title: "a lapsed lease is not busy: nobody may be left to run what an offerer leaves behind",
     async run({ open, host }) {

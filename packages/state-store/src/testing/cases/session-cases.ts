@@ -173,6 +173,21 @@ export const sessionCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "SESSION-DELETE-d",
+    title: "a session whose lease is of another boot counts as held",
+    needs: "boot-clock",
+    async run({ open, reopen, host }) {
+      const { grant } = await startTurn(await open(), "a", { ttlMs: 5_000 });
+      host.reboot();
+      const store = await reopen();
+      await host.advance(10_000_000);
+      const answer = await changesNothing(store, () => store.sessions.delete(session));
+      assert.equal(answer.kind === "held" && answer.lease.standing, "other-boot");
+      await store.turns.settleForeign(grant);
+      assert.deepEqual(await store.sessions.delete(session), { kind: "deleted" });
+    },
+  },
+  {
     id: "SESSION-CLOSED",
     title: "a closed store rejects every call with STORE_CLOSED and does not reopen; to close it again is safe",
     async run({ open, reopen }) {

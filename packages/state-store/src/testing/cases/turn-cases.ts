@@ -51,6 +51,24 @@ export const turnCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "TURN-RELEASE",
+    title:
+      "a grant that is released with its turn still running settles that turn as crashed, and no turn is left running",
+    async run({ open, reopen }) {
+      const store = await open();
+      const { grant, turnId } = await startTurn(store, "a");
+      await store.transcript.append({ grant, turnId, entries: [calls("k1", "c1")] });
+      assert.equal((await store.leases.release(grant)).kind, "released");
+      const after = await reopen();
+      assert.equal(await runningOf(after), undefined);
+      const turn = await after.turns.read(session, turnId);
+      assert.equal(turn?.state === "ended" && `${turn.outcome} ${turn.reason}`, "interrupted crashed");
+      const input = await inputOf(after, "input-a");
+      assert.equal(input?.state === "settled" && input.end, "interrupted");
+      await assertVerified(after);
+    },
+  },
+  {
     id: "TURN-BEGIN-b",
     title: "a grant without a begin has no input and begins no turn; one of a changed session answers its revision",
     async run({ open }) {
