@@ -119,7 +119,7 @@ const echoes: readonly ((request: { readonly headers: object; readonly body: obj
 ];
 
 describe("no key, header or word of the conversation is in what a failed call leaves", () => {
-  it.each([400, 401, 403, 404, 413, 422, 429, 500, 503])("by status %d", async (status) => {
+  it.each([400, 401, 404, 429, 500])("by status %d", async (status) => {
     for (const echo of echoes) {
       const server = await httpServer((request, response) => {
         response.writeHead(status, {
