@@ -1,4 +1,4 @@
-import type { ProcessMarker } from "./process-marker.ts";
+import type { ProcessMarker } from "@turnkeeper/agent-core";
 
 /**
  * What a command needs of the environment to find its programs, its language and the machine's trusted certificates.

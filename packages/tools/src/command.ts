@@ -8,13 +8,13 @@
 import { spawn } from "node:child_process";
 import type { ChildProcessByStdio } from "node:child_process";
 import type { Readable } from "node:stream";
+import type { ProcessMarker } from "@turnkeeper/agent-core";
 import type { Host } from "@turnkeeper/kernel";
 import { CapturedOutput } from "./captured-output.ts";
 import { toolError } from "./errors.ts";
 import { quoted, systemCodeOf } from "./file-error.ts";
 import { endProcesses } from "./kill-ladder.ts";
 import type { KillReceipt } from "./kill-ladder.ts";
-import type { ProcessMarker } from "./process-marker.ts";
 
 export interface CommandRequest {
   readonly command: string;

@@ -17,7 +17,6 @@ export type { Environment } from "./child-environment.ts";
 export { killMarkedProcesses } from "./marked-processes.ts";
 export type { KillMarkedOptions } from "./marked-processes.ts";
 export type { KillReceipt } from "./kill-ladder.ts";
-export type { ProcessMarker } from "./process-marker.ts";
 
 // What they throw.
 export type { ToolErrorCode } from "./errors.ts";

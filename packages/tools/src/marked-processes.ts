@@ -1,10 +1,10 @@
+import type { ProcessMarker } from "@turnkeeper/agent-core";
 import type { Host } from "@turnkeeper/kernel";
 import { z } from "zod";
 import { endProcesses } from "./kill-ladder.ts";
 import type { KillReceipt } from "./kill-ladder.ts";
 import { resolveOptions } from "./options.ts";
 import { checkedMarker } from "./process-marker.ts";
-import type { ProcessMarker } from "./process-marker.ts";
 
 export interface KillMarkedOptions {
   /** Between TERM and KILL, in milliseconds; 0 sends KILL at once. Default 2,000: a build tool removes its lock files. */

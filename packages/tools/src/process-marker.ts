@@ -1,10 +1,8 @@
+import type { ProcessMarker } from "@turnkeeper/agent-core";
 import { toolError } from "./errors.ts";
 
 /** Names the call within its turn, so that ending one call leaves the others of the same turn alone. */
 export const callMarkerName = "TURNKEEPER_CALL";
-
-/** Environment variables that a process inherits and its children with it: all of them together are the marker. */
-export type ProcessMarker = Readonly<Record<string, string>>;
 
 /** A marker without a variable, or with an empty one, would match processes that are nobody's business. */
 export function checkedMarker(marker: ProcessMarker): ProcessMarker {

@@ -2,8 +2,8 @@
 
 import { readFileSync, readlinkSync } from "node:fs";
 import { readdir } from "node:fs/promises";
+import type { ProcessMarker } from "@turnkeeper/agent-core";
 import type { Host } from "@turnkeeper/kernel";
-import type { ProcessMarker } from "./process-marker.ts";
 
 export interface ProcessTarget {
   readonly marker: ProcessMarker;
