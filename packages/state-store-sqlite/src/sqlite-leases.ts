@@ -130,6 +130,8 @@ export class SqliteLeases implements LeaseStore {
   release(grant: Grant): Promise<ReleaseResult> {
     return this.#handle.write("lease", `release session ${grant.sessionId}`, (tx): ReleaseResult => {
       if (!freeLease(tx, grant)) return { kind: "stale" };
+      const session = findSession(tx, grant.sessionId);
+      if (session) settleCrashed(tx, session);
       return { kind: "released", ...handOver(tx, grant.sessionId) };
     });
   }

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync } from "node:fs";
+import { copyFileSync, existsSync, mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { virtualHost } from "@turnkeeper/kernel/testing";
 import type { VirtualHost } from "@turnkeeper/kernel/testing";
@@ -17,8 +17,9 @@ export interface SqliteHarness extends ConformanceHarness {
  * The SQLite store under the conformance cases. `reopen` opens what the files hold at that moment, copied while the
  * old handle is still open: nothing that only the crashed process knew, and its WAL not checkpointed, as after kill -9.
  */
-export function sqliteHarness(folder: string): SqliteHarness {
+export function sqliteHarness(parent: string): SqliteHarness {
   const host = virtualHost();
+  const folder = mkdtempSync(join(parent, "store-"));
   let count = 0;
   let current: SqliteStore | undefined;
   const next = (): string => join(folder, `state-${++count}.db`);
