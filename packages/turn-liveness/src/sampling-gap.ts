@@ -7,8 +7,8 @@ export interface SamplingGap {
 }
 
 export interface SamplingGaps {
-  /** Notes the end of a look; the next one is planned one poll later. */
-  plan(): void;
+  /** Notes the end of a look; the next one is planned `inMs` from now. */
+  plan(inMs: number): void;
   /** The gap before this look, if there was one. */
   find(): SamplingGap | undefined;
 }
@@ -27,16 +27,20 @@ function toleranceMs(pollMs: number): number {
  */
 export function createSamplingGaps(clock: Clock, pollMs: number): SamplingGaps {
   const tolerated = toleranceMs(pollMs);
-  let monotonicMs = clock.monotonicMs();
-  let bootMs = clock.bootMs();
+  let monotonicMs = 0;
+  let bootMs = 0;
+  let plannedMs = 0;
+  const plan = (inMs: number): void => {
+    monotonicMs = clock.monotonicMs();
+    bootMs = clock.bootMs();
+    plannedMs = inMs;
+  };
+  plan(pollMs);
   return {
-    plan: () => {
-      monotonicMs = clock.monotonicMs();
-      bootMs = clock.bootMs();
-    },
+    plan,
     find: () => {
       const passedMs = clock.monotonicMs() - monotonicMs;
-      const lateMs = passedMs - pollMs;
+      const lateMs = passedMs - plannedMs;
       const sleptMs = clock.bootMs() - bootMs - passedMs;
       return lateMs > tolerated || sleptMs > tolerated ? { lateMs: Math.max(0, lateMs) } : undefined;
     },

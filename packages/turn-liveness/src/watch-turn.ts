@@ -91,7 +91,7 @@ class TurnWatch implements WatchHandle {
   readonly #gaps: SamplingGaps;
   readonly #task: PeriodicHandle;
   #state: "watching" | "over" | "closed" = "watching";
-  #hasSkipped = false;
+  #wasPutOff = false;
   #observed: StallObservation | undefined;
   #failureCount = 0;
   #wait: { readonly endsWith: "over" | "closed"; end(): void } | undefined;
@@ -123,41 +123,45 @@ class TurnWatch implements WatchHandle {
   /** One run of the periodic task; false ends it. */
   async #look(): Promise<boolean> {
     this.#noteResume();
-    if (await this.#mayJudge()) await this.#judge();
+    this.#wasPutOff = await this.#judge();
     this.#noteResume();
-    this.#gaps.plan();
-    return this.#state === "watching";
+    this.#gaps.plan(this.#settings.pollMs);
+    return this.#isWatching();
   }
 
-  /** A gap means that progress may wait undelivered: excuse it and give the turn one sampling period to show it. */
-  async #mayJudge(): Promise<boolean> {
-    const gap = this.#gaps.find();
-    if (gap === undefined) {
-      this.#hasSkipped = false;
-      return true;
-    }
-    this.#clock.excuse(gap.lateMs);
-    const isOurs = await this.#confirmLease();
-    // A process that is late at every look must still be judged some time; what was late is excused anyway.
-    this.#hasSkipped = !this.#hasSkipped;
-    return isOurs && !this.#hasSkipped;
-  }
-
-  async #judge(): Promise<void> {
+  /** Comes to a verdict, or finds that there is none to come to; true when it was put off because of a gap. */
+  async #judge(): Promise<boolean> {
     const { timeoutMs } = this.#settings;
-    if (this.#state !== "watching" || this.#clock.hasEvidence(timeoutMs)) return;
+    if (await this.#mustPutOff()) return true;
+    if (!this.#isWatching() || this.#clock.hasEvidence(timeoutMs)) return false;
+    const { generation } = this.#clock.snapshot();
     // A timer that is late runs before the data that is late: let the poll phase deliver it first.
+    this.#gaps.plan(0);
     await this.#until("over", (end) => this.#host.timers.afterPoll(end));
-    if (this.#state !== "watching" || this.#clock.hasEvidence(timeoutMs)) return;
+    if (await this.#mustPutOff()) return true;
     const observation: StallObservation = Object.freeze({
       ...this.#clock.snapshot(),
       name: this.#turn.name,
       timeoutMs,
     });
+    // What moved in that poll phase may already look old: its callback may have kept the loop busy since.
+    if (!this.#isWatching() || observation.generation !== generation || this.#clock.hasEvidence(timeoutMs))
+      return false;
     this.#observe(observation);
     // The callback may have ended the watch or moved the turn.
     const claim = this.#isWatching() ? this.#clock.reserve(observation) : undefined;
     if (claim) await this.#commit(claim, observation);
+    return false;
+  }
+
+  /** After a gap progress may wait undelivered: excuse the gap and give the turn one sampling period to show it. */
+  async #mustPutOff(): Promise<boolean> {
+    const gap = this.#gaps.find();
+    if (gap === undefined) return false;
+    this.#clock.excuse(gap.lateMs);
+    const isOurs = await this.#confirmLease();
+    // A process that is late at every look must still be judged some time; what was late is excused anyway.
+    return !isOurs || !this.#wasPutOff;
   }
 
   #observe(observation: StallObservation): void {

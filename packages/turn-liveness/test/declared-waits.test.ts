@@ -1,3 +1,4 @@
+import { turnLivenessDefaults } from "@turnkeeper/turn-liveness";
 import { describe, expect, it } from "vitest";
 import { makeScene, settings } from "./scene.ts";
 
@@ -5,15 +6,15 @@ const { timeoutMs, pollMs } = settings;
 
 describe("a declared wait", () => {
   it("carries its own bound: a silent tool of forty minutes is not stopped", async () => {
-    const scene = makeScene();
     const minuteMs = 60_000;
+    const scene = makeScene({ settings: turnLivenessDefaults });
     scene.clock.progress("tool", "shell");
     const wait = scene.clock.declareWait({ kind: "tool", name: "shell", boundMs: 45 * minuteMs });
     await scene.virtual.advance(40 * minuteMs);
     expect(scene.events).toEqual([]);
     wait[Symbol.dispose]();
     scene.clock.progress("tool", "shell");
-    await scene.virtual.advance(timeoutMs / 2);
+    await scene.virtual.advance(9 * minuteMs);
     expect(scene.events).toEqual([]);
     expect(await scene.end()).toBe(0);
   });
@@ -75,6 +76,18 @@ describe("a declared wait", () => {
     scene.clock.progress("model", "delta");
     await scene.virtual.advance(4000);
     expect(scene.events).toEqual([]);
+    expect(await scene.end()).toBe(0);
+  });
+
+  it("has its whole bound also when it begins long after the last progress, the first time and again", async () => {
+    const scene = makeScene();
+    for (let step = 0; step < 2; step++) {
+      scene.clock.progress("tool");
+      await scene.virtual.advance(timeoutMs - 2 * pollMs);
+      using _wait = scene.clock.declareWait({ kind: "tool", name: "shell", boundMs: 5000 });
+      await scene.virtual.advance(5000 - 1);
+      expect(scene.events).toEqual([]);
+    }
     expect(await scene.end()).toBe(0);
   });
 

@@ -120,6 +120,23 @@ describe("a turn that moves", () => {
 });
 
 describe("a gap in which the process could not run", () => {
+  it("counts also between the look and its verdict: a callback that delivers progress and blocks kills nobody", async () => {
+    for (const moves of [true, false]) {
+      const scene = makeScene({ settings: { timeoutMs: 60, pollMs: 10 } });
+      await scene.virtual.advance(55);
+      scene.receive(() => {
+        if (moves) scene.clock.progress("model");
+        scene.block(moves ? 90 : 5000);
+      });
+      await scene.virtual.advance(10);
+      expect(scene.events).toEqual(moves ? [] : ["confirm lease"]);
+      scene.clock.progress("model");
+      await scene.virtual.advance(50);
+      expect(scene.isPublished()).toBe(false);
+      expect(await scene.end()).toBe(0);
+    }
+  });
+
   it("judges nobody on the first look, and re-reads the lease before anything else", async () => {
     const scene = makeScene();
     await scene.virtual.advance(pollMs);
@@ -140,6 +157,57 @@ describe("a gap in which the process could not run", () => {
     expect(scene.isPublished()).toBe(false);
     await scene.virtual.advance(4 * pollMs);
     expect(scene.isPublished()).toBe(true);
+    expect(await scene.end()).toBe(0);
+  });
+
+  it("gives a turn at the very end of its bound one sampling period to show what it had done, every time", async () => {
+    const scene = makeScene();
+    for (let gap = 1; gap <= 3; gap++) {
+      scene.clock.progress("model");
+      await scene.virtual.advance(timeoutMs - pollMs / 2);
+      scene.block(10 * timeoutMs);
+      await scene.virtual.advance(pollMs);
+      expect(scene.events).toEqual(Array.from({ length: gap }, () => "confirm lease"));
+    }
+    expect(await scene.end()).toBe(0);
+  });
+
+  it("is no ordinary lateness: 100 ms with quick looks, a second with slow ones", async () => {
+    const gapsWith = async (slowPollMs: number, lateMs: number): Promise<number> => {
+      const scene = makeScene({ settings: { timeoutMs: 60_000, pollMs: slowPollMs } });
+      await scene.virtual.advance(2.5 * slowPollMs);
+      scene.block(lateMs);
+      await scene.virtual.advance(slowPollMs);
+      expect(await scene.end()).toBe(0);
+      return scene.events.length;
+    };
+    expect(await gapsWith(20, 90)).toBe(0);
+    expect(await gapsWith(20, 110)).toBe(1);
+    expect(await gapsWith(10_000, 900)).toBe(0);
+    expect(await gapsWith(10_000, 1100)).toBe(1);
+  });
+
+  it("does not use up a declared wait that began long after the last progress", async () => {
+    const scene = makeScene();
+    scene.clock.progress("tool");
+    await scene.virtual.advance(timeoutMs - 2 * pollMs);
+    using _wait = scene.clock.declareWait({ kind: "tool", name: "shell", boundMs: 2 * timeoutMs });
+    await scene.virtual.advance(timeoutMs);
+    scene.block(10 * timeoutMs);
+    await scene.virtual.advance(timeoutMs - 1);
+    expect(scene.events).toEqual(["confirm lease"]);
+    await scene.virtual.advance(2 * pollMs);
+    expect(scene.isPublished()).toBe(true);
+    expect(await scene.end()).toBe(0);
+  });
+
+  it("gives no time to a wait that began after it", async () => {
+    const scene = makeScene();
+    scene.block(10 * timeoutMs);
+    using _wait = scene.clock.declareWait({ kind: "tool", name: "shell", boundMs: 2 * timeoutMs });
+    await scene.virtual.advance(pollMs);
+    expect(scene.events).toEqual(["confirm lease"]);
+    expect(scene.clock.openWaits[0]?.endsInMs).toBeLessThanOrEqual(2 * timeoutMs);
     expect(await scene.end()).toBe(0);
   });
 

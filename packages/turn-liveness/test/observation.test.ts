@@ -139,4 +139,29 @@ describe("an abort that fails", () => {
     expect(scene.events).toEqual(["stalled", "aborted", "withdrawn"]);
     expect(await scene.end()).toBe(0);
   });
+
+  it("by silence counts like one that throws", async () => {
+    const scene = makeScene({ turn: { commitAbort: () => new Promise(() => {}) } });
+    await scene.virtual.advance(stallMs + 3 * (30_000 + pollMs));
+    expect(scene.faults.map((fault) => fault.code)).toEqual(["ABORT_FAILING"]);
+    expect(scene.faults[0]?.message).toContain("no answer within 30 s");
+    const ended = scene.end();
+    await scene.virtual.advance(1000);
+    expect(await ended).toBe(0);
+  });
+
+  it("by the end of the watch does not count", async () => {
+    let attempts = 0;
+    const commitAbort = async (): Promise<boolean> => {
+      if (++attempts < 3) throw new Error("fence broken");
+      return new Promise(() => {});
+    };
+    const scene = makeScene({ turn: { commitAbort } });
+    await scene.virtual.advance(stallMs + 2 * pollMs);
+    expect(attempts).toBe(3);
+    const ended = scene.end();
+    await scene.virtual.advance(1000);
+    expect(await ended).toBe(0);
+    expect(scene.faults).toEqual([]);
+  });
 });
