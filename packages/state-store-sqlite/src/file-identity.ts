@@ -51,6 +51,11 @@ export class FileIdentity {
   /** Whether the path still leads to the very files. Throws what `lstat` throws, but for "no such file". */
   isIntact(): boolean {
     if (!isSame(this.#database, nodeAt(this.#path))) return false;
-    return this.#wal === undefined || isSame(this.#wal, nodeAt(this.#walPath));
+    return this.#wal === undefined || this.isWalThere();
+  }
+
+  /** Whether the WAL that was opened still lies at its path, whatever became of the database file. */
+  isWalThere(): boolean {
+    return this.#wal !== undefined && isSame(this.#wal, nodeAt(this.#walPath));
   }
 }

@@ -80,6 +80,11 @@ export class SharedDatabase {
     return this.#seal !== undefined;
   }
 
+  /** Whether another file at this path would meet the WAL of this database, and have it replayed onto itself. */
+  hauntsPath(path: string): boolean {
+    return this.file.path === path && this.isSealed() && this.#identity.isWalThere();
+  }
+
   /** What a caller is told that may not use a sealed database. */
   refusal(attempt: string, phase: Phase = "begin"): unknown {
     return this.#seal && sealedError({ attempt, path: this.file.path, phase }, this.#seal);

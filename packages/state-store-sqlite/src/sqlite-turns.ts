@@ -88,11 +88,17 @@ function settleForeign(tx: Transaction, grant: Grant): SettleForeignResult {
   return { kind: "settled", ...(turn ? { turn } : {}), ...handOver(tx, grant.sessionId) };
 }
 
-function requestStop(tx: Transaction, sessionId: string, stop: Omit<StopRequest, "atMs">): RequestStopResult {
+function requestStop(
+  tx: Transaction,
+  sessionId: string,
+  stop: Omit<StopRequest, "atMs">,
+  fencingToken: number | undefined,
+): RequestStopResult {
   const session = findSession(tx, sessionId);
   const row = session && findRunningTurn(tx, session);
   if (!session || !row) return { kind: "nothing-running" };
   const turn = runningTurn(sessionId, row);
+  if (turn.fencingToken !== (fencingToken ?? turn.fencingToken)) return { kind: "nothing-running" };
   const isStronger = turn.stop === undefined || (stop.hard && !turn.stop.hard);
   if (!isStronger) return { kind: "requested", turn };
   const asked: StopRequest = { ...stop, atMs: tx.atMs };
@@ -151,8 +157,10 @@ export class SqliteTurns implements TurnStore {
     return this.#handle.read("list the running turns", (tx) => listRunning(tx, sessionId));
   }
 
-  requestStop(sessionId: string, stop: Omit<StopRequest, "atMs">): Promise<RequestStopResult> {
-    return this.#handle.write("ordinary", `ask session ${sessionId} to stop`, (tx) => requestStop(tx, sessionId, stop));
+  requestStop(sessionId: string, stop: Omit<StopRequest, "atMs">, fencingToken?: number): Promise<RequestStopResult> {
+    return this.#handle.write("ordinary", `ask session ${sessionId} to stop`, (tx) =>
+      requestStop(tx, sessionId, stop, fencingToken),
+    );
   }
 
   stopRequest(sessionId: string, turnId: string): Promise<StopRequest | undefined> {
