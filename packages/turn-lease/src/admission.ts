@@ -71,21 +71,16 @@ export class Admission {
       if (!this.#isGranted) this.#registration[Symbol.dispose]();
     });
     if (!signal) return await seeking;
-    let abort = (): void => {};
-    const aborted = new Promise<TurnLeaseResult>((resolve) => {
-      abort = () => {
+    return await new Promise<TurnLeaseResult>((resolve, reject) => {
+      const abort = (): void => {
         this.#isAborted = true;
         this.#bell.ring();
         // The search ends by itself and frees what still arrives. Only a turn that begins is waited for.
         if (!this.#mayBegin) resolve(this.#told("aborted"));
       };
+      signal.addEventListener("abort", abort, { once: true });
+      void seeking.then(resolve, reject).then(() => signal.removeEventListener("abort", abort));
     });
-    signal.addEventListener("abort", abort, { once: true });
-    try {
-      return await Promise.race([seeking, aborted]);
-    } finally {
-      signal.removeEventListener("abort", abort);
-    }
   }
 
   async #seek(): Promise<TurnLeaseResult> {

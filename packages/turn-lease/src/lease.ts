@@ -50,11 +50,10 @@ const keepAliveMs = 86_400_000;
 
 /** Holds the process: a turn whose promise never settles would otherwise end it silently, with exit code 0. */
 function keepProcess(timers: Timers): Cancel {
-  let cancel: Cancel = () => {};
-  const arm = (): void => {
+  let cancel = timers.after(keepAliveMs, arm);
+  function arm(): void {
     cancel = timers.after(keepAliveMs, arm);
-  };
-  arm();
+  }
   return () => cancel();
 }
 

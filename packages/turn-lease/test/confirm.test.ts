@@ -136,6 +136,24 @@ test("an answer that was waiting while the loop was blocked counts before belief
   await one.close();
 });
 
+test("a renewal that answers in the same breath as belief ends was in time", async () => {
+  const one = scene();
+  const a = one.start("a");
+  const { lease } = await a.take();
+  const parked = a.leases.park("renew", "answer");
+  await one.host.advance(61_000);
+  await parked.arrived;
+  // Past the end of belief, not of the TTL: a renewal that failed so late would be the last.
+  standStill(one, 215_000);
+  const answer = watch(lease.confirm());
+  parked.resume();
+  await one.host.advance(10);
+  expect(answer.error).toBeUndefined();
+  expect(lease.lost.aborted).toBe(false);
+  await lease.release();
+  await one.close();
+});
+
 test("many side effects at once ask the store once", async () => {
   const one = scene();
   const a = one.start("a");

@@ -173,6 +173,26 @@ test("every renewal begins the standstill anew", async () => {
   expect(waiting.value?.kind).toBe("granted");
 });
 
+test("a renewal between the last look and the take keeps the lease of a holder nobody can judge", async () => {
+  const { host, store, start } = scene();
+  const other = { instanceId: "far", host: "far", bootId: "far", pid: 1, holderId: "far" };
+  const granted = await store.leases.acquire({ sessionId: session, holder: other, ttlMs: 60_000 });
+  if (granted.kind !== "granted") throw new Error(granted.kind);
+  const grant = { sessionId: session, holderId: "far", fencingToken: granted.fencingToken };
+  host.reboot();
+  const b = start("b", { probe: async () => "unknown" });
+  const waiting = watch(b.acquire({ waitMs: 900_000 }));
+  await host.advance(1_000);
+  const parked = b.leases.park("acquire");
+  await host.advance(60_000);
+  await parked.arrived;
+  await store.leases.renew(grant, 60_000);
+  parked.resume();
+  await host.advance(1_000);
+  expect(waiting.value).toBeUndefined();
+  expect((await store.leases.read(session))?.holder.holderId).toBe("far");
+});
+
 test("a lease of an earlier boot is dead where the file system is local", async () => {
   const { host, start } = scene();
   await start("a").take();

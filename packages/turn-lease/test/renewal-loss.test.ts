@@ -215,3 +215,35 @@ test("a renewal of a finished turn that answers late leaves the next turn's leas
   await second.release();
   await close();
 });
+
+test("a renewal that succeeds after the release leaves no timer and no belief", async () => {
+  const { host, start, close } = scene();
+  const a = start("a");
+  const { lease } = await a.take();
+  const parked = a.leases.park("renew", "answer");
+  await host.advance(61_000);
+  await parked.arrived;
+  await lease.release();
+  parked.resume();
+  await host.settle();
+  expect(host.pendingTimerCount()).toBe(0);
+  await expect(lease.confirm()).rejects.toMatchObject({ context: { cause: "released" } });
+  await close();
+});
+
+test("a row that was read back before the turn ended, and arrives afterwards, aborts nothing", async () => {
+  const { host, store, start, close } = scene();
+  const a = start("a");
+  const { lease } = await a.take();
+  a.leases.fail("renew", "STORE_BUSY");
+  await usurp(store, lease.grant);
+  const parked = a.leases.park("read", "answer");
+  await host.advance(61_000);
+  await parked.arrived;
+  lease.stopRenewal();
+  parked.resume();
+  await host.settle();
+  expect(lease.lost.aborted).toBe(false);
+  expect(await lease.release()).toEqual({ kind: "stale" });
+  await close();
+});

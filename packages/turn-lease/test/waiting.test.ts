@@ -118,6 +118,25 @@ test("a busy store is not a holder: it is asked again, without a notice, and its
   await close();
 });
 
+test("the time a store is busy between two refusals is not waiting", async () => {
+  const { host, start, close } = scene();
+  const first = await start("a").take();
+  const b = start("b", { wake: async () => "unknown" });
+  const waiting = watch(b.acquire({ waitMs: 2_000 }));
+  await host.advance(1_000);
+  b.leases.fail("acquire", "STORE_BUSY");
+  await first.lease.release();
+  await host.advance(5_000);
+  const second = await start("c").take();
+  b.leases.fail("acquire", undefined);
+  await host.advance(500);
+  expect(waiting.value).toBeUndefined();
+  await host.advance(500);
+  expect(waiting.value).toMatchObject({ kind: "busy", holder: { instanceId: "c" } });
+  await second.lease.release();
+  await close();
+});
+
 test("a store that stays busy for a minute is an error, with the store's code", async () => {
   const { host, start, close } = scene();
   const b = start("b");
