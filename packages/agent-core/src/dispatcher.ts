@@ -1,8 +1,7 @@
 import { CodedError } from "@turnkeeper/kernel";
-import type { OfferResult, RequestStopResult, Runner } from "@turnkeeper/state-store";
+import type { LeaseView, OfferResult, RequestStopResult, Runner } from "@turnkeeper/state-store";
 import { followInput } from "./follow.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
-import type { EndProcesses } from "./process-marker.ts";
 import { deadGrantOf } from "./reaper.ts";
 import { checkedSessionId } from "./session-id.ts";
 import { endOfStoreFailure, SessionRunner } from "./session-runner.ts";
@@ -10,11 +9,11 @@ import type { RunnerDeps, TurnBody } from "./session-runner.ts";
 import { requestStop } from "./stop.ts";
 import { TurnCall } from "./turn-call.ts";
 import type { RunOptions, StopOptions, Turn } from "./turn-call.ts";
+import { withKnownOutcome } from "./unknown-outcome.ts";
 import type { TurnDeps } from "./turn-machinery.ts";
 
 export interface DispatcherDeps extends TurnDeps {
   readonly body: TurnBody;
-  readonly endProcesses?: EndProcesses | undefined;
 }
 
 const inputIdPattern = /^[\x21-\x7e]{1,200}$/;
@@ -98,9 +97,10 @@ export class Dispatcher implements AsyncDisposable {
         return call.finish({ outcome: "failed", reason: "input_id_conflict", detail });
       }
       call.emit({ type: "input.accepted", inputId: call.request.inputId });
-      if (call.request.onBusy === "interrupt" && offer.lease) await this.#interruptForMessage(call.request.sessionId);
-      await this.#place(call, offer);
+      // Accepted: from here on somebody is responsible for it, whatever else fails.
+      this.#place(call, offer);
       if (stopped) call.onStop(stopped);
+      if (call.request.onBusy === "interrupt" && offer.lease) await this.#interruptForMessage(offer.lease);
     } catch (error) {
       call.finish(endOfStoreFailure(error));
     }
@@ -109,14 +109,14 @@ export class Dispatcher implements AsyncDisposable {
   async #offer(call: TurnCall): Promise<OfferResult> {
     const { sessionId, inputId, text, onBusy } = call.request;
     const request = { sessionId, inputId, text, onBusy, runner: this.#runner };
-    const offer = await this.#deps.store.inbox.offer(request);
+    const offer = await withKnownOutcome(this.#deps.host, () => this.#deps.store.inbox.offer(request));
     // A session is not busy because a dead process still has its name on it.
     if (offer.kind !== "busy" || !offer.lease) return offer;
     const deadGrant = await deadGrantOf(this.#deps, offer.lease);
     return deadGrant ? this.#deps.store.inbox.offer({ ...request, deadGrant }) : offer;
   }
 
-  async #place(call: TurnCall, offer: Extract<OfferResult, { kind: "accepted" | "known" }>): Promise<void> {
+  #place(call: TurnCall, offer: Extract<OfferResult, { kind: "accepted" | "known" }>): void {
     const { input } = offer;
     if (input.state !== "pending") return this.#deps.follow(call);
     if (input.runner?.runnerId === this.#runner.runnerId) return this.#runnerOf(call.request.sessionId).add(call);
@@ -124,8 +124,14 @@ export class Dispatcher implements AsyncDisposable {
     call.finish({ outcome: "queued" });
   }
 
-  async #interruptForMessage(sessionId: string): Promise<void> {
-    await requestStop(this.#deps, sessionId, { hard: false, reason: "user-message", by: `pid ${this.#runner.pid}` });
+  /** Asks the turn that was in the way to make way. Where that fails the message merely waits for its end. */
+  async #interruptForMessage({ sessionId, fencingToken }: LeaseView): Promise<void> {
+    const stop = { hard: false, reason: "user-message", by: `pid ${this.#runner.pid}`, fencingToken } as const;
+    try {
+      await requestStop(this.#deps, sessionId, stop);
+    } catch (error) {
+      if (!CodedError.is(error)) throw error;
+    }
   }
 
   async #follow(call: TurnCall): Promise<void> {

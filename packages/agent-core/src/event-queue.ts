@@ -31,9 +31,10 @@ export class EventQueue<Event> implements AsyncIterable<Event> {
     if (this.#isRead) throw new TypeError("The events of a turn can be read once.");
     this.#isRead = true;
     for (;;) {
-      const batch = this.#waiting.splice(0);
-      yield* batch;
-      if (batch.length > 0) continue;
+      while (this.#waiting.length > 0) {
+        for (const event of this.#waiting.splice(0)) yield event;
+      }
+      // In one step with the look at what waits: an event that came while the last one was read would be lost.
       if (this.#isClosed) return;
       await new Promise<void>((resolve) => {
         this.#wakeReader = resolve;

@@ -1,12 +1,8 @@
 import type { Grant, LeaseView, SettledTurn } from "@turnkeeper/state-store";
 import { processMarkerOf } from "./process-marker.ts";
-import type { EndProcesses } from "./process-marker.ts";
 import type { TurnDeps } from "./turn-machinery.ts";
 
-export type ReapDeps = Pick<TurnDeps, "store" | "presence"> & {
-  /** Ends the processes a dead turn left on this host. */
-  readonly endProcesses?: EndProcesses | undefined;
-};
+export type ReapDeps = Pick<TurnDeps, "store" | "presence" | "endProcesses">;
 
 /** The grant of a lease whose holder is provably gone; nothing for one that may live. */
 export async function deadGrantOf(deps: Pick<ReapDeps, "presence">, lease: LeaseView): Promise<Grant | undefined> {

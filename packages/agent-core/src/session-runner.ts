@@ -8,8 +8,8 @@ import type { TurnInterrupt } from "@turnkeeper/interrupt";
 import type { TurnEventBody } from "./events.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
 import { processMarkerOf } from "./process-marker.ts";
-import type { EndProcesses } from "./process-marker.ts";
 import type { Approval } from "./tool-call.ts";
+import { withKnownOutcome } from "./unknown-outcome.ts";
 import type { CallEnd, StopOptions, TurnCall } from "./turn-call.ts";
 import { conductTurn } from "./turn-machinery.ts";
 import type { ConductedTurn, TurnDeps, TurnEnding, TurnScope } from "./turn-machinery.ts";
@@ -35,7 +35,6 @@ export interface TurnBody {
 export interface RunnerDeps extends TurnDeps {
   readonly runner: Runner;
   readonly body: TurnBody;
-  readonly endProcesses?: EndProcesses | undefined;
   /** Takes over a call whose input somebody else runs. */
   follow(call: TurnCall): void;
   /** Told once nothing of this session is left to do here. */
@@ -113,12 +112,31 @@ export class SessionRunner {
     try {
       while (!this.#isClosing && (this.#calls.size > 0 || this.#hasOrphans)) await this.#runOne();
     } catch (error) {
-      for (const call of [...this.#calls.values()].flat()) call.finish(endOfStoreFailure(error));
-      this.#calls.clear();
+      await this.#giveUp(error);
     }
     // In one step with the last look at the calls: a call added from here on starts a new loop.
     this.#loop = undefined;
     if (this.#calls.size === 0) this.#deps.onIdle();
+    else this.#start();
+  }
+
+  /**
+   * The store failed while calls waited for their turn. They are told so, and their inputs are withdrawn: what a caller
+   * was told has failed must not run later. Where the store does not take even that, they become orphans or stay.
+   */
+  async #giveUp(error: unknown): Promise<void> {
+    const { store, runner } = this.#deps;
+    const calls = [...this.#calls.values()].flat();
+    this.#calls.clear();
+    for (const call of calls) {
+      const { inputId } = call.request;
+      const withdrawn = await withKnownOutcome(this.#deps.host, () =>
+        store.inbox.withdraw(this.#sessionId, inputId, "cancelled"),
+      ).catch(() => undefined);
+      if (withdrawn?.kind === "taken" || withdrawn?.kind === "settled") this.#deps.follow(call);
+      else call.finish(endOfStoreFailure(error));
+    }
+    await withKnownOutcome(this.#deps.host, () => store.inbox.abandon(this.#sessionId, runner.runnerId)).catch(() => 0);
   }
 
   async #runOne(): Promise<void> {
@@ -223,12 +241,15 @@ export class SessionRunner {
   async #withdraw(call: TurnCall, end: "cancelled" | "expired", callEnd: CallEnd): Promise<void> {
     const { inputId } = call.request;
     try {
-      const result = await this.#deps.store.inbox.withdraw(this.#sessionId, inputId, end);
+      const result = await withKnownOutcome(this.#deps.host, () =>
+        this.#deps.store.inbox.withdraw(this.#sessionId, inputId, end),
+      );
       if (result.kind === "taken" || call.isFinished) return;
       if (result.kind === "settled") return this.#forget(call, () => this.#deps.follow(call));
       this.#forget(call, () => call.finish(callEnd));
     } catch (error) {
-      this.#forget(call, () => call.finish(endOfStoreFailure(error)));
+      // The input may still be in the queue, so this runner goes on competing for it; the caller is told what failed.
+      call.finish(endOfStoreFailure(error));
     }
   }
 

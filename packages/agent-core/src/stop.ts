@@ -7,6 +7,8 @@ export interface StopRequestOptions {
   readonly reason: InterruptReason;
   /** Who asks, for people: "cli pid 4711". */
   readonly by: string;
+  /** Only the turn of this grant; any other is left alone. Default: whichever runs. */
+  readonly fencingToken?: number;
 }
 
 /**
@@ -18,7 +20,8 @@ export async function requestStop(
   sessionId: string,
   options: StopRequestOptions,
 ): Promise<RequestStopResult> {
-  const result = await deps.store.turns.requestStop(sessionId, options);
+  const { fencingToken, ...stop } = options;
+  const result = await deps.store.turns.requestStop(sessionId, stop, fencingToken);
   // Only a hint: a holder that misses it polls.
   if (result.kind === "requested") void deps.presence.wake(result.turn.holder, sessionId).catch(() => "unknown");
   return result;

@@ -1,7 +1,6 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { JsonValue, ToolBody, ToolStatus } from "@turnkeeper/state-store";
-import { processMarkerOf } from "./process-marker.ts";
 import { parseArguments } from "./tool-input.ts";
 import type { ParsedArguments, ToolSet } from "./tool-input.ts";
 import type { AnyTool, ToolContext, ToolDefinition } from "./tool.ts";
@@ -117,7 +116,8 @@ async function approved(deps: ToolRunDeps, call: PreparedCall, tool: ToolDefinit
 }
 
 function contextOf(deps: ToolRunDeps, call: PreparedCall): ToolContext {
-  const { sessionId, turnId, clock, interrupt } = deps.scope;
+  const { scope } = deps;
+  const { sessionId, turnId, clock, interrupt } = scope;
   return {
     sessionId,
     turnId,
@@ -126,7 +126,9 @@ function contextOf(deps: ToolRunDeps, call: PreparedCall): ToolContext {
     signal: interrupt.signal,
     hardSignal: interrupt.hardSignal,
     progress: (detail) => clock.progress("tool", detail ?? call.name),
-    processMarker: processMarkerOf(turnId),
+    get processMarker() {
+      return scope.markProcesses();
+    },
   };
 }
 

@@ -22,6 +22,7 @@ import { notStarted, prepareCall, runToolCall } from "./tool-call.ts";
 import type { Approval, PreparedCall, ToolRunDeps } from "./tool-call.ts";
 import { declarationOf } from "./tool-input.ts";
 import type { ToolSet } from "./tool-input.ts";
+import { withKnownOutcome } from "./unknown-outcome.ts";
 import { endingOf, interruptedEnding } from "./turn-machinery.ts";
 import type { TurnEnding, TurnScope } from "./turn-machinery.ts";
 
@@ -208,7 +209,9 @@ export class TurnLoop {
 
   async #append(entries: readonly EntryDraft[]): Promise<void> {
     const { grant, turnId, sessionId } = this.#scope;
-    const result = await this.#deps.store.transcript.append({ grant, turnId, entries });
+    const result = await withKnownOutcome(this.#deps.host, () =>
+      this.#deps.store.transcript.append({ grant, turnId, entries }),
+    );
     if (result.kind === "committed") return;
     throw new CodedError("LEASE_LOST", `Session ${sessionId} was taken over; this turn's writes are refused.`);
   }

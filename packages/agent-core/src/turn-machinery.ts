@@ -31,6 +31,9 @@ import type {
   Usage,
 } from "@turnkeeper/state-store";
 import type { ProcessPresence, TurnLease } from "@turnkeeper/turn-lease";
+import { processMarkerOf } from "./process-marker.ts";
+import type { EndProcesses, ProcessMarker } from "./process-marker.ts";
+import { withKnownOutcome } from "./unknown-outcome.ts";
 import { watchTurn } from "@turnkeeper/turn-liveness";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
 
@@ -40,6 +43,8 @@ export interface TurnDeps {
   readonly host: Host;
   readonly scheduler: SharedScheduler;
   readonly presence: ProcessPresence;
+  /** Ends the processes that a turn left on this host. */
+  readonly endProcesses?: EndProcesses | undefined;
 }
 
 /** What the body of a turn works with. */
@@ -50,6 +55,8 @@ export interface TurnScope {
   readonly clock: ProgressClock;
   readonly interrupt: TurnInterrupt;
   readonly fence: CompressionFence;
+  /** The variables that every process of this turn must carry; once taken, the turn's end looks for them. */
+  markProcesses(): ProcessMarker;
   /**
    * The last veto before a side effect: throws `INTERRUPTED` once the turn was stopped and `LEASE_LOST` when the lease
    * no longer holds; renews first where the last renewal is old.
@@ -173,20 +180,23 @@ export async function conductTurn(
     try {
       const stop = await store.turns.stopRequest(sessionId, turnId);
       if (stop) void interrupt.interrupt({ hard: stop.hard, reason: stop.reason, by: stop.by });
+    } catch (error) {
+      // Asked again at the next poll. A store that stays broken speaks up at the next append and ends the lease.
+      if (!CodedError.is(error)) throw error;
     } finally {
       isReadingStop = false;
     }
   };
   const stopTask = scheduler.schedule(readStop, stopPollMs, { name: `stop requests of turn ${turnId}` });
-  // A failed read is repeated by the task, which reports it; the wake-up only makes it sooner.
-  const wake = presence.onWake(sessionId, () => void readStop().catch(() => {}));
+  const wake = presence.onWake(sessionId, () => void readStop());
 
   const watch = settings.liveness
     ? watchTurn({ clock, scheduler, host }, settings.liveness, {
         name: sessionId,
         confirmLease: async () => {
-          await lease.confirm();
-          return true;
+          // A lost lease stops the turn by its own way; here it only means that nobody is judged.
+          await lease.confirm().catch(() => {});
+          return !lease.lost.aborted;
         },
         commitAbort: async (claim, snapshot) => {
           const message = `No progress for ${Math.round(snapshot.idleMs / 1000)} s (last: ${snapshot.lastProgress}). The turn was stopped; the session is free, send again.`;
@@ -201,6 +211,7 @@ export async function conductTurn(
       })
     : undefined;
 
+  let mayHaveProcesses = false;
   const scope: TurnScope = {
     sessionId,
     turnId,
@@ -208,6 +219,10 @@ export async function conductTurn(
     clock,
     interrupt,
     fence,
+    markProcesses: () => {
+      mayHaveProcesses = true;
+      return processMarkerOf(turnId);
+    },
     beforeSideEffect: async () => {
       interrupt.signal.throwIfAborted();
       await lease.confirm();
@@ -218,6 +233,8 @@ export async function conductTurn(
 
   const wanted = settledEnding(interrupt, await bodyOrDetach(host, interrupt, body(scope)));
 
+  // What a tool left in the background ends with its turn, while the turn still holds the session.
+  if (mayHaveProcesses) await deps.endProcesses?.(processMarkerOf(turnId)).catch(() => {});
   await watch?.stop();
   await stopTask.cancel();
   wake[Symbol.dispose]();
@@ -240,9 +257,8 @@ async function endTurn(deps: TurnDeps, lease: TurnLease, turnId: string, wanted:
   }
   const write = async (ending: TurnEnding): Promise<ConductedTurn> => {
     const { text: _text, ...stored } = ending;
-    const result = await lease.release(() =>
-      deps.store.turns.end({ grant: lease.grant, turnId, ...stored, release: true }),
-    );
+    const request = { grant: lease.grant, turnId, ...stored, release: true };
+    const result = await lease.release(() => withKnownOutcome(deps.host, () => deps.store.turns.end(request)));
     if (result.kind !== "ended") return { ending: leaseLostEnding };
     return { ending, handOver: result, revision: result.revision };
   };

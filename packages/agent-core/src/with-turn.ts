@@ -7,6 +7,7 @@ import type { TurnFinished } from "./events.ts";
 import { resolveAgentOptions } from "./options.ts";
 import type { AgentOptions } from "./options.ts";
 import type { RunOptions } from "./turn-call.ts";
+import { withKnownOutcome } from "./unknown-outcome.ts";
 import type { TurnScope } from "./turn-machinery.ts";
 
 /** What somebody else's agent loop works with inside a turn. */
@@ -40,7 +41,11 @@ export type WithTurnResult<Value> =
 export type WithTurnOptions = Omit<AgentOptions, "system" | "workspace" | "maxIterations" | "modelAttempts"> &
   Pick<RunOptions, "inputId" | "onBusy">;
 
-function handleOf({ store }: Pick<MachineryDeps, "store">, scope: TurnScope, input: TakenInput): TurnHandle {
+function handleOf(
+  { store, host }: Pick<Required<MachineryDeps>, "store" | "host">,
+  scope: TurnScope,
+  input: TakenInput,
+): TurnHandle {
   const { sessionId, turnId, grant, interrupt, clock } = scope;
   return {
     sessionId,
@@ -53,7 +58,7 @@ function handleOf({ store }: Pick<MachineryDeps, "store">, scope: TurnScope, inp
     beforeSideEffect: () => scope.beforeSideEffect(),
     load: () => store.transcript.load(sessionId),
     append: async (entries) => {
-      const result = await store.transcript.append({ grant, turnId, entries });
+      const result = await withKnownOutcome(host, () => store.transcript.append({ grant, turnId, entries }));
       if (result.kind !== "committed")
         throw new CodedError("LEASE_LOST", `Session ${sessionId} was taken over; this turn's writes are refused.`);
     },

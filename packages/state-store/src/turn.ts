@@ -117,8 +117,11 @@ export interface TurnStore {
   read(sessionId: string, turnId: string): Promise<TurnRecord | undefined>;
   /** Every turn that has not ended, oldest first; of one session where it is named. */
   running(sessionId?: string): Promise<readonly RunningTurnView[]>;
-  /** Finds the running turn and writes the request on it, in one transaction; a later one may harden it, never soften it. */
-  requestStop(sessionId: string, stop: Omit<StopRequest, "atMs">): Promise<RequestStopResult>;
+  /**
+   * Finds the running turn and writes the request on it, in one transaction; a later one may harden it, never soften
+   * it. With `fencingToken` only the turn of that grant is meant, and any other is left alone.
+   */
+  requestStop(sessionId: string, stop: Omit<StopRequest, "atMs">, fencingToken?: number): Promise<RequestStopResult>;
   /** What was asked of this turn. A cheap read, fit for polling. */
   stopRequest(sessionId: string, turnId: string): Promise<StopRequest | undefined>;
 }

@@ -110,10 +110,15 @@ export class MemoryTurns implements TurnStore {
     return views.toSorted((left, right) => left.turn.startedAtMs - right.turn.startedAtMs);
   }
 
-  async requestStop(sessionId: string, stop: Omit<StopRequest, "atMs">): Promise<RequestStopResult> {
+  async requestStop(
+    sessionId: string,
+    stop: Omit<StopRequest, "atMs">,
+    fencingToken?: number,
+  ): Promise<RequestStopResult> {
     const session = this.#state.sessions.get(sessionId);
     const turn = this.#state.runningTurn(session);
-    if (!session || !turn) return { kind: "nothing-running" };
+    if (!session || !turn || turn.fencingToken !== (fencingToken ?? turn.fencingToken))
+      return { kind: "nothing-running" };
     const isStronger = turn.stop === undefined || (stop.hard && !turn.stop.hard);
     const asked = isStronger ? { ...turn, stop: { ...stop, atMs: this.#state.wallMs() } } : turn;
     session.turns.set(turn.turnId, asked);

@@ -206,6 +206,12 @@ export async function rejectsWith(code: StoreErrorCode, act: () => Promise<unkno
   await assert.rejects(act, (error) => CodedError.is(error, code), `expected a rejection with ${code}`);
 }
 
+// Every check here says what it saw: `assert.ok` without a message reads its own source to make one, which does not end
+// under some loaders.
+export function assertGrew(what: string, before: number | undefined, after: number | undefined): void {
+  assert.ok(before !== undefined && after !== undefined && after > before, `${what}: ${after} after ${before}`);
+}
+
 /** The records of the session must pass `verifyRecords`. */
 export async function assertVerified(store: StateStore, sessionId: string = session): Promise<void> {
   assert.deepEqual(verifyRecords(await recordsOf(store, sessionId)), []);

@@ -78,8 +78,9 @@ class ScriptPlay {
         return store.leases.renew(play.grantOf(step.age).grant, step.ttlMs);
       case "release": {
         const known = play.grantOf(step.age);
-        // A holder ends its turn before it frees the session; whoever does not is not in the contract.
-        return known.isRunning ? { kind: "not-asked" } : store.leases.release(known.grant);
+        const released = await store.leases.release(known.grant);
+        if (released.kind === "released") known.isRunning = false;
+        return released;
       }
       case "append":
         return this.#append(play, step);

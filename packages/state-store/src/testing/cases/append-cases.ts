@@ -198,7 +198,7 @@ export const appendCases: readonly ConformanceCase[] = [
         assert.deepEqual(entry.body, body);
         assert.equal(entry.digest, digestOf(body));
         assert.deepEqual([entry.archived, entry.late], [false, false]);
-        assert.ok(Number.isFinite(entry.atMs));
+        assert.ok(Number.isFinite(entry.atMs), `entry ${key} has no time`);
       }
     },
   },

@@ -1,7 +1,7 @@
 /** What a grant allows once it was replaced, and how one is taken over: by the `LeaseStore` port alone. */
 import assert from "node:assert/strict";
 import type { ConformanceCase, LeaseOnly } from "../conformance-case.ts";
-import { holderOf, session, take, ttlMs, leavesLease, isHeld } from "../scene.ts";
+import { assertGrew, holderOf, session, take, ttlMs, leavesLease, isHeld } from "../scene.ts";
 
 export const grantCases: readonly ConformanceCase<LeaseOnly>[] = [
   {
@@ -103,7 +103,7 @@ export const grantCases: readonly ConformanceCase<LeaseOnly>[] = [
       const a = await take(store, "a");
       await store.leases.release(a.grant);
       const b = await take(store, "b", { reclaim: a.grant });
-      assert.ok(b.granted.fencingToken > a.granted.fencingToken);
+      assertGrew("fencing token", a.granted.fencingToken, b.granted.fencingToken);
       const answer = await leavesLease(store, () =>
         store.leases.acquire({ sessionId: session, holder: holderOf("c"), ttlMs, reclaim: a.grant }),
       );

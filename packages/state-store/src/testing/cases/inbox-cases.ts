@@ -40,15 +40,18 @@ export const inboxCases: readonly ConformanceCase[] = [
   {
     id: "INBOX-1b",
     title: "a settled input keeps its end: nothing settles, takes or withdraws it again",
-    async run({ open }) {
+    async run({ open, host }) {
       const store = await open();
       const { grant, turnId } = await startTurn(store, "a");
       const settledInputs = [{ inputId: "input-a", end: "answered" }] as const;
       await store.transcript.append({ grant, turnId, entries: [says("said", "done")], settledInputs });
       const settled = await inputOf(store, "input-a");
+      await host.advance(1_000);
+      await store.transcript.append({ grant, turnId, entries: [says("more", "again")], settledInputs });
+      assert.deepEqual(await inputOf(store, "input-a"), settled);
       const other = [{ inputId: "input-a", end: "failed" }] as const;
       await refuses(store, "STORE_CONTRACT", () =>
-        store.transcript.append({ grant, turnId, entries: [says("more", "no")], settledInputs: other }),
+        store.transcript.append({ grant, turnId, entries: [says("other", "no")], settledInputs: other }),
       );
       assert.deepEqual(await changesNothing(store, () => store.turns.begin(grant, turnId, ["input-a"])), {
         kind: "not-pending",

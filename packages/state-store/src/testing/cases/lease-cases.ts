@@ -1,7 +1,7 @@
 /** Who holds a session, and until when: by the `LeaseStore` port alone. */
 import assert from "node:assert/strict";
 import type { ConformanceCase, LeaseOnly } from "../conformance-case.ts";
-import { grantOf, holderOf, session, take, ttlMs, isHeld } from "../scene.ts";
+import { assertGrew, grantOf, holderOf, session, take, ttlMs, isHeld } from "../scene.ts";
 
 export const leaseTermCases: readonly ConformanceCase<LeaseOnly>[] = [
   {
@@ -113,7 +113,7 @@ export const leaseTermCases: readonly ConformanceCase<LeaseOnly>[] = [
       await host.advance(10_000_000);
       await isHeld(store, "a");
       const { granted } = await take(store, "b", { reclaim: grantOf("a", 1) });
-      assert.ok(granted.fencingToken > 1);
+      assertGrew("fencing token", 1, granted.fencingToken);
       assert.equal((await store.leases.read(session))?.standing, "live");
     },
   },
@@ -186,6 +186,10 @@ export const leaseTermCases: readonly ConformanceCase<LeaseOnly>[] = [
       // The repeater counts its ttl from the repeat: were expiry left where it was, it would believe too long (LEASE-3).
       await host.advance(4_999);
       await isHeld(store, "a");
+      // A contender that watched the first grant stand still has seen it move.
+      const reclaim = { ...first.grant, renewCount: 0 };
+      const contender = await store.leases.acquire({ sessionId: session, holder: holderOf("b"), ttlMs, reclaim });
+      assert.equal(contender.kind, "held");
       assert.equal((await store.leases.release(first.grant)).kind, "released");
     },
   },
@@ -216,10 +220,10 @@ export const leaseTermCases: readonly ConformanceCase<LeaseOnly>[] = [
       const a = await take(await open(), "a", { ttlMs: 5_000 });
       await host.advance(5_000);
       const b = await take(await reopen(), "b");
-      assert.ok(b.granted.fencingToken > a.granted.fencingToken);
+      assertGrew("fencing token", a.granted.fencingToken, b.granted.fencingToken);
       await (await reopen()).leases.release(b.grant);
       const c = await take(await reopen(), "c");
-      assert.ok(c.granted.fencingToken > b.granted.fencingToken);
+      assertGrew("fencing token", b.granted.fencingToken, c.granted.fencingToken);
     },
   },
 ];

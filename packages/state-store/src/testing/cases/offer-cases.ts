@@ -4,6 +4,7 @@ import { digestOf } from "../../json.ts";
 import type { OnBusy } from "../../inbox.ts";
 import type { ConformanceCase } from "../conformance-case.ts";
 import {
+  assertGrew,
   ask,
   beginOf,
   changesNothing,
@@ -106,7 +107,7 @@ export const offerCases: readonly ConformanceCase[] = [
         await offered(store, "b", "input-b");
         assert.deepEqual(await store.inbox.withdraw(session, "input-a", end), { kind: "withdrawn" });
         const again = await offered(store, "a", "input-a");
-        assert.ok(again.seq > first.seq);
+        assertGrew("place in the queue", first.seq, again.seq);
         const pending = await store.inbox.pending(session);
         assert.deepEqual(
           pending.map((input) => input.inputId),
@@ -126,7 +127,7 @@ export const offerCases: readonly ConformanceCase[] = [
       assert.equal(offer.kind, "accepted");
       assert.equal(offer.lease, undefined);
       const { seq, offeredAtMs, ...facts } = offer.input;
-      assert.ok(Number.isSafeInteger(seq) && Number.isFinite(offeredAtMs));
+      assert.ok(Number.isSafeInteger(seq) && Number.isFinite(offeredAtMs), "the input has no place or no time");
       assert.deepEqual(facts, {
         sessionId: session,
         inputId: "input-1",

@@ -70,6 +70,19 @@ export const queueCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "QUEUE-NEWCOMER-d",
+    title: "who asks for no turn wakes the waiter too, and is granted when it slept through its claim period",
+    async run({ open, host }) {
+      const store = await open();
+      await offered(store, "waiter", "input-1");
+      const bare = () => store.leases.acquire({ sessionId: session, holder: holderOf("bare"), ttlMs });
+      assert.equal((await bare()).kind, "behind");
+      await host.advance(claimPeriodMs + 1);
+      assert.equal((await bare()).kind, "granted");
+      assert.equal((await inputOf(store, "input-1")).state, "pending");
+    },
+  },
+  {
     id: "QUEUE-NEWCOMER-c",
     title: "an orphan holds up nobody: a newcomer without an input runs it",
     async run({ open }) {
@@ -198,7 +211,8 @@ export const queueCases: readonly ConformanceCase[] = [
       await isBehind(first, "next", "input-1");
       host.reboot();
       const store = await reopen();
-      await host.advance(1);
+      // So long that a period of the earlier boot, judged by this clock, would be over.
+      await host.advance(10_000_000);
       await isBehind(store, "next", "input-1");
       await host.advance(claimPeriodMs);
       await isBehind(store, "next", "input-1");

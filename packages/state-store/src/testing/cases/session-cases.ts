@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { ConformanceCase } from "../conformance-case.ts";
 import {
+  assertGrew,
   ask,
   assertVerified,
   changesNothing,
@@ -41,7 +42,7 @@ export const sessionCases: readonly ConformanceCase[] = [
       assert.deepEqual(await listed(), ["one", "two", "three"]);
       const [first] = (await store.sessions.list()).sessions;
       assert.deepEqual(first, await store.sessions.read("one"));
-      assert.ok(first && first.updatedAtMs > first.createdAtMs);
+      assertGrew("time of change", first?.createdAtMs, first?.updatedAtMs);
       assert.equal(first.entryCount, 2);
     },
   },
@@ -63,7 +64,10 @@ export const sessionCases: readonly ConformanceCase[] = [
         let cursor: string | undefined;
         do {
           const page = await store.sessions.list(cursor === undefined ? { limit } : { limit, cursor });
-          assert.ok(page.sessions.length > 0 && page.sessions.length <= limit);
+          assert.ok(
+            page.sessions.length > 0 && page.sessions.length <= limit,
+            `a page of ${limit} had ${page.sessions.length}`,
+          );
           seen.push(...page.sessions.map((record) => record.sessionId));
           cursor = page.nextCursor;
         } while (cursor !== undefined);
@@ -156,7 +160,7 @@ export const sessionCases: readonly ConformanceCase[] = [
         assert.equal((await changesNothing(store, () => store.leases.release(grant))).kind, "stale");
         assert.equal((await changesNothing(store, () => store.leases.renew(grant, 5_000))).kind, "lost");
         const next = await startTurn(store, "a");
-        assert.ok(next.grant.fencingToken > grant.fencingToken);
+        assertGrew("fencing token", grant.fencingToken, next.grant.fencingToken);
         assert.equal(next.granted.predecessor, undefined);
         assert.equal((await recordsOf(store)).fencingToken, next.grant.fencingToken);
       }

@@ -4,6 +4,7 @@ import { unknownOutcome } from "../../entry.ts";
 import type { StateStore } from "../../state-store.ts";
 import type { ConformanceCase } from "../conformance-case.ts";
 import {
+  assertGrew,
   ask,
   assertVerified,
   beginOf,
@@ -110,7 +111,7 @@ export const settlementCases: readonly ConformanceCase[] = [
       const { revision } = await store.transcript.load(session);
       await offered(store, "b", "input-b");
       const { granted } = await take(store, "b", { begin: beginOf("b"), reclaim: dead.grant });
-      assert.ok(granted.revision > revision);
+      assertGrew("revision", revision, granted.revision);
       const { entries } = await store.transcript.load(session);
       assert.deepEqual(
         entries.map((entry) => entry.turnId),
@@ -174,7 +175,9 @@ export const settlementCases: readonly ConformanceCase[] = [
         const raised = (await recordsOf(again)).fencingToken;
         assert.ok(raised > before.fencingToken, "the token was not raised");
         const next = await ask(again, "b");
-        assert.ok(next.kind === "granted" && next.fencingToken >= raised && next.predecessor === undefined);
+        assert.equal(next.kind, "granted");
+        assert.ok(next.fencingToken >= raised, `granted ${next.fencingToken} after the token was raised to ${raised}`);
+        assert.equal(next.predecessor, undefined);
       }
     },
   },
@@ -248,7 +251,7 @@ export const settlementCases: readonly ConformanceCase[] = [
       assert.deepEqual(settled, { kind: "settled", pendingCount: 0 });
       assert.equal(await store.leases.read(session), undefined);
       const next = await take(store, "b");
-      assert.ok(next.granted.fencingToken > grant.fencingToken);
+      assertGrew("fencing token", grant.fencingToken, next.granted.fencingToken);
       assert.equal(next.granted.predecessor, undefined);
     },
   },

@@ -21,7 +21,7 @@ export const stopCases: readonly ConformanceCase[] = [
       assert.equal(asked.turn.turnId, turnId);
       const again = await reopen();
       const { atMs, ...stop } = (await again.turns.stopRequest(session, turnId)) ?? assert.fail("no stop request");
-      assert.ok(Number.isFinite(atMs));
+      assert.ok(Number.isFinite(atMs), "the request has no time");
       assert.deepEqual(stop, softStop);
       assert.deepEqual((await runningOf(again))?.stop, asked.turn.stop);
       assert.equal((await inputOf(again, "input-b")).state, "pending");
@@ -48,6 +48,21 @@ export const stopCases: readonly ConformanceCase[] = [
       await host.advance(1_000);
       const softer = await changesNothing(store, () => store.turns.requestStop(session, softStop));
       assert.deepEqual(softer.kind === "requested" && softer.turn.stop, stop);
+    },
+  },
+  {
+    id: "TURN-STOP-d",
+    title: "a stop request that names a grant stops that grant's turn and leaves every later one alone",
+    async run({ open }) {
+      const store = await open();
+      const a = await startTurn(store, "a");
+      await finishes(store, "a", a.grant);
+      await offered(store, "b", "input-b");
+      const { granted } = await take(store, "b", { begin: beginOf("b") });
+      const late = await changesNothing(store, () => store.turns.requestStop(session, softStop, a.grant.fencingToken));
+      assert.deepEqual(late, { kind: "nothing-running" });
+      const meant = await store.turns.requestStop(session, softStop, granted.fencingToken);
+      assert.equal(meant.kind, "requested");
     },
   },
   {

@@ -85,8 +85,14 @@ export const transcriptCases: readonly ConformanceCase[] = [
       const turn = { grant, turnId: "turn-a" };
       assert.ok((await revisionAfter(async () => undefined)) > 0, "a taken input is an entry");
       const append = (...entries: ReturnType<typeof says>[]) => store.transcript.append({ ...turn, entries });
-      assert.ok((await revisionAfter(() => append(says("one", "1"), calls("call", "call-1")))) > 0);
+      assert.ok(
+        (await revisionAfter(() => append(says("one", "1"), calls("call", "call-1")))) > 0,
+        "a step is a change",
+      );
       assert.equal(await revisionAfter(() => append(says("one", "1"))), 0);
+      const settledInputs = [{ inputId: "input-a", end: "answered" }] as const;
+      const settle = () => store.transcript.append({ ...turn, entries: [], settledInputs });
+      assert.equal(await revisionAfter(settle), 0);
       assert.equal(await revisionAfter(() => store.leases.renew(grant, 60_000)), 0);
       assert.equal(await revisionAfter(() => host.advance(1_000)), 0);
       assert.equal(
@@ -120,7 +126,7 @@ export const transcriptCases: readonly ConformanceCase[] = [
       assert.deepEqual(await found("apple", { sessionId: session }).then((hits) => hits.at(-1)), "session-1/a1");
       const hits = await found("apple");
       assert.deepEqual(hits.slice(0, 2), ["session-2/result", "session-2/note"]);
-      assert.ok(hits.includes("session-1/a1"));
+      assert.ok(hits.includes("session-1/a1"), "an archived entry was not found");
       assert.deepEqual(await found("apple", { limit: 1 }), ["session-2/result"]);
       assert.deepEqual(await found("fruit"), ["session-1/summary"]);
       assert.deepEqual(await found("text of input-b"), ["session-1/input/input-b"]);

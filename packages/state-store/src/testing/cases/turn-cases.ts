@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { takenEntry } from "../../entry.ts";
 import type { ConformanceCase } from "../conformance-case.ts";
 import {
+  assertGrew,
   ask,
   assertVerified,
   beginOf,
@@ -34,7 +35,7 @@ export const turnCases: readonly ConformanceCase[] = [
       assert.equal((await store.leases.read(session))?.fencingToken, grant.fencingToken);
       const turn = (await runningOf(store)) ?? assert.fail("no running turn");
       const { startedAtMs, ...facts } = turn;
-      assert.ok(Number.isFinite(startedAtMs));
+      assert.ok(Number.isFinite(startedAtMs), "the turn has no time");
       const { fencingToken } = grant;
       assert.deepEqual(facts, { sessionId: session, turnId, fencingToken, holder: holderOf("a"), state: "running" });
       assert.deepEqual(await store.turns.read(session, turnId), turn);
@@ -46,7 +47,7 @@ export const turnCases: readonly ConformanceCase[] = [
       );
       // The revision of the grant is the one before: a copy loaded at it lacks this entry only.
       assert.equal(granted.revision, 0);
-      assert.ok(revision > granted.revision);
+      assertGrew("revision", granted.revision, revision);
       await assertVerified(store);
     },
   },
@@ -152,6 +153,17 @@ export const turnCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "TURN-BEGIN-g",
+    title: "a turn begins once: an acquire that names one of before is refused, and nothing is taken",
+    async run({ open }) {
+      const store = await open();
+      const { grant } = await startTurn(store, "a");
+      await finishes(store, "a", grant);
+      await offered(store, "a", "input-2");
+      await refuses(store, "STORE_CONTRACT", () => ask(store, "a#2", { begin: beginOf("a") }));
+    },
+  },
+  {
     id: "TURN-END",
     title: "a turn ends with outcome, reason, detail and usage, adds its last entries, and frees the lease when asked",
     async run({ open, reopen }) {
@@ -172,7 +184,7 @@ export const turnCases: readonly ConformanceCase[] = [
       const turn = (await again.turns.read(session, turnId)) ?? assert.fail("no turn");
       assert.equal(turn.state, "ended");
       const { startedAtMs, endedAtMs, ...facts } = turn;
-      assert.ok(endedAtMs >= startedAtMs);
+      assert.ok(endedAtMs >= startedAtMs, `ended at ${endedAtMs}, started at ${startedAtMs}`);
       const { fencingToken } = grant;
       const expected = { sessionId: session, turnId, fencingToken, holder: holderOf("a"), state: "ended" };
       const { outcome, reason, detail } = end;
