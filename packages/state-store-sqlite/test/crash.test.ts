@@ -32,7 +32,7 @@ async function killed(path: string, name: string, { after, by, mode = "honest" }
     if (by === "parent" && acknowledged.length >= after) runner.kill();
   }
   const { signal, stderr } = await runner.ended;
-  expect(signal, stderr).toBe("SIGKILL");
+  expect(signal, `it wrote to stderr: ${stderr}`).toBe("SIGKILL");
   return acknowledged;
 }
 

@@ -25,6 +25,20 @@ async function madeStore(name: string, key?: string): Promise<string> {
   return path;
 }
 
+/** Lets a process meet the damage and end; answers the checksums after the damage was met, and after the end. */
+async function endOfProcess(path: string, guard: string): Promise<{ before: string; after: string; code: unknown }> {
+  const child = startProcess("damaged-store", [path, guard]);
+  let before = "";
+  let code: unknown;
+  for await (const line of child.lines) {
+    code = line["code"];
+    before = checksums(path);
+    child.endInput();
+  }
+  expect(await child.ended).toMatchObject({ code: 0, stderr: "" });
+  return { before, after: checksums(path), code };
+}
+
 describe("after structural damage", () => {
   test("STORE-1: the handle never writes again: not by a call, not at close, not by opening the file again", async () => {
     const path = await madeStore("state.db");
@@ -68,19 +82,6 @@ describe("after structural damage", () => {
     await expect(grantTo(store, "a")).rejects.toMatchObject({ code: "STORE_CORRUPT" });
     await store.close();
   });
-
-  async function endOfProcess(path: string, guard: string): Promise<{ before: string; after: string; code: unknown }> {
-    const child = startProcess("damaged-store", [path, guard]);
-    let before = "";
-    let code: unknown;
-    for await (const line of child.lines) {
-      code = line["code"];
-      before = checksums(path);
-      child.endInput();
-    }
-    expect(await child.ended).toMatchObject({ code: 0, stderr: "" });
-    return { before, after: checksums(path), code };
-  }
 });
 
 describe("when the file is replaced while it is open", () => {
