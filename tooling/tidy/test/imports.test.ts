@@ -164,6 +164,17 @@ describe("declared dependencies", () => {
     ).toContain("fast-check is in devDependencies and no test imports it");
   });
 
+  it("counts plain scripts, and what they start by name", () => {
+    const sim = {
+      "tooling/sim/package.json":
+        '{ "name": "@turnkeeper/sim", "dependencies": { "tsx": "catalog:", "zod": "catalog:" } }',
+      "tooling/sim/src/main.ts": "export const main = 1;",
+    };
+    expect(findingsOf(declaredDependencies, sim)).toHaveLength(2);
+    const run = 'import { z } from "zod";\nspawnSync(process.execPath, ["--import", "tsx", z]);';
+    expect(findingsOf(declaredDependencies, { ...sim, "tooling/sim/run.mjs": run })).toEqual([]);
+  });
+
   it("takes versions from the catalog and the workspace, and one better-sqlite3", () => {
     expect(
       findingsOf(

@@ -1,5 +1,6 @@
 import { isBuiltin } from "node:module";
-import { referencesOf } from "../module-references.ts";
+import ts from "typescript";
+import { referencesOf, walk } from "../module-references.ts";
 import type { Repository } from "../repository.ts";
 import type { Finding, Rule } from "../rule.ts";
 import { isRelative, projectsOf, splitSpecifier } from "../workspace.ts";
@@ -17,6 +18,27 @@ function importedBy(repository: Repository, files: readonly string[]): ReadonlyS
 /** The project in which the examples of the root's pages stand while they run: they import what the reader would. */
 const exampleProject = "tooling/doctest";
 
+/** Plain scripts beside `src`: they run, so what they import is a dependency. */
+function scriptsOf(repository: Repository, { folder }: Project): readonly string[] {
+  return repository.paths.filter(
+    (file) => file.startsWith(`${folder}/`) && file.endsWith(".mjs") && !/\/(src|test)\//.test(file),
+  );
+}
+
+/** `["--import", "tsx", …]`: named on a command line, in place of an import. */
+function startsTsx(repository: Repository, files: readonly string[]): boolean {
+  const isText = (node: ts.Expression | undefined, text: string): boolean =>
+    node !== undefined && ts.isStringLiteral(node) && node.text === text;
+  let starts = false;
+  for (const file of files) {
+    walk(repository.source(file), (node) => {
+      if (!ts.isArrayLiteralExpression(node)) return;
+      starts ||= node.elements.some((one, index) => isText(one, "--import") && isText(node.elements[index + 1], "tsx"));
+    });
+  }
+  return starts;
+}
+
 // Used without an import: the runner that the test script starts, and type declarations of an imported package.
 function isImplied(name: string, imported: ReadonlySet<string>, folder: string): boolean {
   if (folder === exampleProject && name.startsWith("@turnkeeper/")) return true;
@@ -28,8 +50,13 @@ function checkProject(repository: Repository, project: Project): readonly Findin
   const findings: Finding[] = [];
   const { manifest } = project;
   const config = `${project.folder}/vitest.config.ts`;
-  const bySource = importedBy(repository, project.sources);
-  const byTests = importedBy(repository, [...project.tests, ...(repository.has(config) ? [config] : [])]);
+  const running = [...project.sources, ...scriptsOf(repository, project)];
+  const bySource = new Set([...importedBy(repository, running), ...(startsTsx(repository, running) ? ["tsx"] : [])]);
+  const testing = [...project.tests, ...(repository.has(config) ? [config] : [])];
+  const byTests = new Set([
+    ...importedBy(repository, testing),
+    ...(startsTsx(repository, testing) && project.kind === "tooling" ? ["tsx"] : []),
+  ]);
   const shipped = new Set(
     Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies, ...manifest.optionalDependencies }),
   );
