@@ -5,7 +5,7 @@
 // cannot share one node_modules. The copies stay until the next run, to be looked at.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -48,6 +48,26 @@ function installNodes() {
   return lines;
 }
 
+// Since 24.19.0 the headers make every wrapped object remove a hook when it is collected, and a collection outside of any
+// script aborts the process there (nodejs/node#65446). It is the header an addon was compiled against that counts, not
+// the Node it runs in: published binaries are not touched by it, but here the addon is compiled.
+const brokenHook = "RemoveEnvironmentCleanupHook";
+
+/** Gives every line the header as the lines before the fault have it. */
+function mendHeaders(lines) {
+  const header = ({ folder }) => path.join(folder, "include", "node", "node_object_wrap.h");
+  const isBroken = (one) => readFileSync(header(one)).includes(brokenHook);
+  const sound = lines.find((one) => !isBroken(one));
+  if (!sound) fail("no Node line has a sound node_object_wrap.h; see nodejs/node#65446");
+  for (const one of lines.filter(isBroken)) copyFileSync(header(sound), header(one));
+}
+
+/** Whether the compiled addon of a copy came out of a cache that was filled with the broken header. */
+function hasBrokenAddon(copy) {
+  const addon = realpathSync(path.join(copy, "packages", "state-store-sqlite", "node_modules", "better-sqlite3"));
+  return readFileSync(path.join(addon, "build", "Release", "better_sqlite3.node")).includes(brokenHook);
+}
+
 /** A copy of what git tracks or would track, uncommitted changes included, and nothing that was built or installed. */
 function copyCheckout(target) {
   const { stdout, status } = spawnSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "-z"], {
@@ -71,11 +91,13 @@ function runLine({ line, version, folder }, vitestArgs) {
   const node = path.join(folder, "bin", "node");
   // First on the PATH, so that npm, pnpm, node-gyp and whatever the tests start run under this Node too.
   const env = { ...process.env, PATH: [path.dirname(node), process.env.PATH].join(path.delimiter) };
-  const bootstrapped = (...command) =>
-    succeeds(node, [path.join(copy, "tooling/bootstrap/bootstrap.mjs"), "--", node, ...command], { cwd: copy, env });
+  const bootstrap = (...command) =>
+    succeeds(node, [path.join(copy, "tooling/bootstrap/bootstrap.mjs"), ...command], { cwd: copy, env });
+  if (!bootstrap()) return false;
+  if (hasBrokenAddon(copy) && !bootstrap("--", "pnpm", "--recursive", "rebuild", "better-sqlite3")) return false;
   return (
-    bootstrapped("node_modules/typescript-native/bin/tsc", "-b") &&
-    bootstrapped("node_modules/vitest/vitest.mjs", "run", ...vitestArgs)
+    bootstrap("--", node, "node_modules/typescript-native/bin/tsc", "-b") &&
+    bootstrap("--", node, "node_modules/vitest/vitest.mjs", "run", ...vitestArgs)
   );
 }
 
@@ -86,6 +108,7 @@ const dash = given.indexOf("--");
 const wanted = dash === -1 ? given : given.slice(0, dash);
 const vitestArgs = dash === -1 ? [] : given.slice(dash + 1);
 const lines = installNodes();
+mendHeaders(lines);
 const unknown = wanted.filter((one) => !lines.some(({ line }) => line === one));
 if (unknown.length > 0)
   fail(`no Node line ${unknown.join(", ")}; there are ${lines.map(({ line }) => line).join(", ")}`);
