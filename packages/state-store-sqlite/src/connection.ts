@@ -18,7 +18,7 @@ export class Connection {
   readonly #database: Database.Database;
   readonly #statements = new Map<string, Statement>();
   #durability: Durability | undefined;
-  #commitsToDirectory = false;
+  #isRollbackJournal: boolean | undefined;
 
   constructor(path: string, access: "read" | "write") {
     this.#database = new Database(path, {
@@ -67,16 +67,13 @@ export class Connection {
     return this.#database.pragma(name, { simple: true });
   }
 
-  /** A rollback journal is committed by unlinking it, which only `EXTRA` makes durable. */
-  set commitsToDirectory(isSo: boolean) {
-    this.#commitsToDirectory = isSo;
-  }
-
   /** Takes the write lock first: a transaction that reads and then upgrades fails at once, whatever the timeout. */
   begin(durability: Durability): void {
     if (this.#durability !== durability) {
+      // A rollback journal commits by being unlinked, which `EXTRA` alone makes durable.
+      this.#isRollbackJournal ??= this.pragma("journal_mode") !== "wal";
+      const level = durability === "normal" ? "NORMAL" : this.#isRollbackJournal ? "EXTRA" : "FULL";
       // The pragma acts when it is compiled, so it cannot be prepared; inside a transaction it is refused.
-      const level = durability === "normal" ? "NORMAL" : this.#commitsToDirectory ? "EXTRA" : "FULL";
       this.#database.exec(`PRAGMA synchronous = ${level}`);
       this.#durability = durability;
     }

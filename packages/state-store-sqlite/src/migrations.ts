@@ -25,7 +25,8 @@ function migrations(): readonly Migration[] {
   return known;
 }
 
-function newest(): number {
+/** The schema version that this release writes. */
+export function newestSchemaVersion(): number {
   return migrations().at(-1)?.version ?? 0;
 }
 
@@ -39,11 +40,11 @@ function versionOf(rows: Connection): number {
  */
 export function schemaVersion(rows: Connection, path: string): number {
   const version = versionOf(rows);
-  if (version > newest())
+  if (version > newestSchemaVersion())
     throw storeError(
       "STORE_NEWER",
-      `Could not open the store ${path}: it has schema version ${version} and this release knows ${newest()}. Nothing was touched; update @turnkeeper/state-store-sqlite.`,
-      { path, version, knownVersion: newest() },
+      `Could not open the store ${path}: it has schema version ${version} and this release knows ${newestSchemaVersion()}. Nothing was touched; update @turnkeeper/state-store-sqlite.`,
+      { path, version, knownVersion: newestSchemaVersion() },
     );
   const tables = rows.get<{ all_count: number; own_count: number }>(
     "SELECT count(*) AS all_count, count(*) FILTER (WHERE name IN ('store', 'session', 'lease', 'input')) AS own_count FROM sqlite_schema WHERE type = 'table'",

@@ -1,7 +1,7 @@
 import type { Host } from "@turnkeeper/kernel";
 import { Connection } from "./connection.ts";
 import { FileIdentity } from "./file-identity.ts";
-import { migrate, schemaVersion } from "./migrations.ts";
+import { migrate, newestSchemaVersion, schemaVersion } from "./migrations.ts";
 import type { ResolvedSqliteStoreOptions } from "./options.ts";
 import { SharedDatabase } from "./shared-database.ts";
 import { chooseJournal } from "./sqlite-version.ts";
@@ -36,9 +36,17 @@ function journalOf(rows: Connection): JournalMode {
 /** Answers the mode that SQLite really uses: some file systems refuse a WAL without an error. */
 function setJournal(writer: Connection, mode: JournalMode): JournalMode {
   if (journalOf(writer) !== mode) writer.pragma(`journal_mode = ${mode}`);
-  const used = journalOf(writer);
-  writer.commitsToDirectory = used === "delete";
-  return used;
+  return journalOf(writer);
+}
+
+/** What a read-only file refuses. A lock of somebody else's shows that it can be written. */
+function proveWritable(writer: Connection): void {
+  try {
+    writer.begin("normal");
+    writer.rollback();
+  } catch (error) {
+    if (!isBusy(error)) throw error;
+  }
 }
 
 /**
@@ -73,7 +81,9 @@ export async function openDatabase(
     });
     const writer = open("write");
     const journalMode = await withPatience(host, call, () => setJournal(writer, choice.mode));
-    const migrated = await withPatience(host, call, () => migrate(writer, path));
+    const isCurrent = version === newestSchemaVersion();
+    const migrated = isCurrent ? version : await withPatience(host, call, () => migrate(writer, path));
+    if (isCurrent) proveWritable(writer);
     // A read under the WAL takes the lock that the reader keeps: from here on the -wal cannot be changed for another.
     await withPatience(host, call, () => schemaVersion(reader, path));
     const identity = FileIdentity.of(path, journalMode === "wal");

@@ -1,5 +1,5 @@
-import { CodedError } from "@turnkeeper/kernel";
 import type { JournalMode } from "./sqlite-version.ts";
+import { storeError } from "./store-failure.ts";
 
 export interface SqliteStoreOptions {
   /**
@@ -22,14 +22,14 @@ const journalModes: readonly unknown[] = ["wal", "delete"];
 export function resolveSqliteStoreOptions(options: SqliteStoreOptions): ResolvedSqliteStoreOptions {
   for (const name of Object.keys(options)) {
     if (!Object.hasOwn(defaultSqliteStoreOptions, name))
-      throw new CodedError(
+      throw storeError(
         "STORE_CONTRACT",
         `openSqliteStore has no option ${JSON.stringify(name)}; it knows journalMode.`,
       );
   }
   const journalMode = options.journalMode ?? defaultSqliteStoreOptions.journalMode;
   if (!journalModes.includes(journalMode))
-    throw new CodedError(
+    throw storeError(
       "STORE_CONTRACT",
       `Option journalMode of openSqliteStore must be "wal" or "delete", got ${JSON.stringify(journalMode)}.`,
     );

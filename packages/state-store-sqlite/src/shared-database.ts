@@ -27,6 +27,7 @@ import { explain, isBusy, isFinal, replacedError, sealedError } from "./store-fa
 import type { FailedCall, Phase, StoreError } from "./store-failure.ts";
 import { DurabilityRaised, Transaction } from "./transaction.ts";
 import { WriteQueue } from "./write-queue.ts";
+import type { WriteJob } from "./write-queue.ts";
 
 /** What a store knows of its file. */
 export interface StoreFile {
@@ -49,6 +50,19 @@ export interface Call {
 
 export interface WriteCall extends Call {
   readonly durability: Durability;
+}
+
+function jobOf<T>(call: Call, once: () => T, resolve: (value: T) => void, reject: (error: unknown) => void): WriteJob {
+  const run = (): "settled" | "busy" => {
+    try {
+      resolve(once());
+    } catch (error) {
+      if (isBusy(error)) return "busy";
+      reject(error);
+    }
+    return "settled";
+  };
+  return { owner: call.owner, host: call.host, attempt: call.attempt, patienceMs: call.patienceMs, run, reject };
 }
 
 interface Parts {
@@ -92,48 +106,15 @@ export class SharedDatabase {
 
   write<T>(call: WriteCall, body: (tx: Transaction) => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const run = (): "settled" | "busy" => {
-        try {
-          resolve(this.#commit(call, call.durability, body));
-        } catch (error) {
-          if (isBusy(error)) return "busy";
-          reject(error);
-        }
-        return "settled";
-      };
-      this.#queue.add({
-        owner: call.owner,
-        host: call.host,
-        attempt: call.attempt,
-        patienceMs: call.patienceMs,
-        run,
-        reject,
-      });
+      this.#queue.add(jobOf(call, () => this.#commit(call, call.durability, body), resolve, reject));
     });
   }
 
   /** Reads one consistent state. It waits for nobody under a WAL; a rollback journal may make it wait. */
   read<T>(call: Call, body: (tx: Transaction) => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const run = (): "settled" | "busy" => {
-        try {
-          resolve(this.#readOnce(call, body));
-        } catch (error) {
-          if (isBusy(error)) return "busy";
-          reject(error);
-        }
-        return "settled";
-      };
-      // Only a read that found the file locked queues, behind the writes that wait for the same lock.
-      if (run() === "busy")
-        this.#queue.add({
-          owner: call.owner,
-          host: call.host,
-          attempt: call.attempt,
-          patienceMs: call.patienceMs,
-          run,
-          reject,
-        });
+      const job = jobOf(call, () => this.#readOnce(call, body), resolve, reject);
+      if (job.run() === "busy") this.#queue.wait(job);
     });
   }
 

@@ -27,7 +27,7 @@ const callKinds: Readonly<Record<CallKindName, CallKind>> = {
 export class StoreHandle {
   readonly #holding: Holding;
   readonly #host: Host;
-  #isOpen = true;
+  #closing: Promise<void> | undefined;
 
   constructor(holding: Holding, host: Host) {
     this.#holding = holding;
@@ -37,21 +37,23 @@ export class StoreHandle {
   /** Runs `body` in one write transaction, in the order of calls; see `SharedDatabase` for what its answer promises. */
   async write<T>(kind: CallKindName, attempt: string, body: (tx: Transaction) => T): Promise<T> {
     const { database } = this.#holding;
-    if (!this.#isOpen) throw closedError(database.file.path);
+    if (this.#closing) throw closedError(database.file.path);
     const { patienceMs, durability } = callKinds[kind];
     return database.write({ owner: this, host: this.#host, attempt, patienceMs, durability }, body);
   }
 
   async read<T>(attempt: string, body: (tx: Transaction) => T): Promise<T> {
     const { database } = this.#holding;
-    if (!this.#isOpen) throw closedError(database.file.path);
+    if (this.#closing) throw closedError(database.file.path);
     return database.read({ owner: this, host: this.#host, attempt, patienceMs: callKinds.ordinary.patienceMs }, body);
   }
 
   /** Refuses new calls, lets those that wait for a lock finish, and gives the database back. */
-  async close(): Promise<void> {
-    if (!this.#isOpen) return;
-    this.#isOpen = false;
+  close(): Promise<void> {
+    return (this.#closing ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
     await this.#holding.database.settled(this);
     this.#holding.release();
   }

@@ -28,6 +28,18 @@ function realPathOf(path: string): string {
   return isLink ? realpathSync(inFolder) : inFolder;
 }
 
+/** SQLite deletes a WAL that it finds beside an empty database, and with it what was acknowledged last. */
+function refuseLoneWal(path: string): void {
+  // The WAL first: whoever makes a store now makes its file before its WAL.
+  if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return;
+  throw refused(
+    path,
+    `the file is missing or empty, and ${path}-wal still holds rows of it`,
+    `Bring the file back, or move ${path}-wal and ${path}-shm away to begin anew.`,
+  );
+}
+
 /** Made empty, for its owner alone, before SQLite sees it: SQLite would make it readable for all. */
 function makeFile(path: string): void {
   try {
@@ -76,7 +88,7 @@ export interface PreparedPath {
  * made (0700) where it is missing. Nothing of an existing file is read. Throws the store's coded errors.
  */
 export function preparePath(wanted: string): PreparedPath {
-  if (wanted === "" || wanted.startsWith(":") || wanted.startsWith("file:"))
+  if (wanted === "" || wanted.startsWith(":") || wanted.startsWith("file:") || wanted.includes("\0"))
     throw refused(
       wanted,
       "a store is a file",
@@ -88,6 +100,7 @@ export function preparePath(wanted: string): PreparedPath {
     mkdirSync(dirname(asked), { recursive: true, mode: folderMode });
     const path = realPathOf(asked);
     const notes: string[] = [];
+    refuseLoneWal(path);
     makeFile(path);
     refuseUnfit(path);
     closeToOthers(path, notes);

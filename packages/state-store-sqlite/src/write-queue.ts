@@ -34,14 +34,20 @@ export class WriteQueue {
   /** Since when each waits, in the order of calls. */
   readonly #waiting = new Map<WriteJob, number>();
   readonly #listeners: (() => void)[] = [];
+  #running: WriteJob | undefined;
   #isDraining = false;
 
   constructor(path: string) {
     this.#path = path;
   }
 
+  /** Runs the job now, unless others were called before it; else it waits for its turn. */
   add(job: WriteJob): void {
-    if (this.#waiting.size === 0 && job.run() === "settled") return;
+    if (this.#waiting.size > 0 || job.run() === "busy") this.wait(job);
+  }
+
+  /** Puts a job that found the lock taken behind those that wait already. */
+  wait(job: WriteJob): void {
     this.#waiting.set(job, job.host.clock.monotonicMs());
     if (!this.#isDraining) void this.#drain();
   }
@@ -52,9 +58,9 @@ export class WriteQueue {
       await new Promise<void>((resolve) => void this.#listeners.push(resolve));
   }
 
-  /** Rejects every waiting job: the store was sealed. */
+  /** Rejects every waiting job but the one that runs, which knows better: the store was sealed. */
   rejectAll(errorFor: (attempt: string) => unknown): void {
-    for (const job of this.#waiting.keys()) this.#remove(job, errorFor(job.attempt));
+    for (const job of this.#waiting.keys()) if (job !== this.#running) this.#remove(job, errorFor(job.attempt));
   }
 
   async #drain(): Promise<void> {
@@ -73,7 +79,11 @@ export class WriteQueue {
   #runPiece(host: Host): "moved" | "stuck" {
     const sinceMs = host.clock.monotonicMs();
     let result: "moved" | "stuck" = "stuck";
-    for (let job = this.#head(); job?.run() === "settled"; job = this.#head()) {
+    for (let job = this.#head(); job; job = this.#head()) {
+      this.#running = job;
+      const outcome = job.run();
+      this.#running = undefined;
+      if (outcome === "busy") break;
       this.#remove(job);
       result = "moved";
       if (host.clock.monotonicMs() - sinceMs >= longestPieceMs) break;

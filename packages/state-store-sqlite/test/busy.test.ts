@@ -129,6 +129,35 @@ test("patience ends by the kind of call, each in its own time wherever it stands
   await store.close();
 });
 
+test("a store that is sealed while calls wait tells the one that met the fault what it was, and the others that it is sealed", async () => {
+  const store = await openSqliteStore(pathOf(), { host });
+  const { grant, turnId } = await turnOf(store, "a");
+  const holder = lockHolder();
+  const append = store.transcript.append({ grant, turnId, entries: [says("key")] });
+  const renew = store.leases.renew(grant, 60_000);
+  const settled = Promise.allSettled([append, renew]);
+  await host.advance(100);
+  holder.free();
+  vi.spyOn(Connection.prototype, "commit").mockImplementationOnce(() => {
+    throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_FSYNC" });
+  });
+  await host.advance(64);
+  expect(await settled).toMatchObject([
+    { reason: { code: "STORE_IO", context: { isIndeterminate: true } } },
+    { reason: { code: "STORE_IO", context: { isIndeterminate: false }, message: expect.stringMatching(/is sealed/) } },
+  ]);
+  await store.close();
+});
+
+test("opening a store that is up to date does not wait for somebody else's lock", async () => {
+  await (await openSqliteStore(pathOf(), { host })).close();
+  const holder = lockHolder();
+  const store = await openSqliteStore(pathOf(), { host });
+  expect(await store.leases.read("session-1")).toBe(undefined);
+  holder.free();
+  await store.close();
+});
+
 test("pauses are drawn with full jitter and never longer than 64 ms; SQLite itself waits 5 ms at most", async () => {
   const store = await openSqliteStore(pathOf(), { host });
   const grant = await grantTo(store, "a");
@@ -193,20 +222,23 @@ test("the level is set before the transaction begins, and a rollback journal get
   await (await openSqliteStore(pathOf(), { host })).close();
   const connection = new Connection(pathOf(), "write");
   const levels: unknown[] = [];
-  for (const [isRollback, durability] of [
-    [false, "full"],
-    [false, "normal"],
-    [true, "full"],
-  ] as const) {
-    connection.commitsToDirectory = isRollback;
+  for (const durability of ["full", "normal", "full"] as const) {
     connection.begin(durability);
     levels.push(connection.pragma("synchronous"));
     connection.rollback();
   }
-  expect(levels).toEqual([2, 1, 3]);
+  expect(levels).toEqual([2, 1, 2]);
   expect(connection.pragma("temp_store")).toBe(2);
   expect(connection.pragma("mmap_size")).toBe(0);
   expect(connection.pragma("foreign_keys")).toBe(1);
   expect(connection.pragma("journal_size_limit")).toBe(64 * 1024 * 1024);
   connection.close();
+
+  const rollbackPath = join(folder(), "rollback.db");
+  await (await openSqliteStore(rollbackPath, { host }, { journalMode: "delete" })).close();
+  const rollback = new Connection(rollbackPath, "write");
+  rollback.begin("full");
+  expect(rollback.pragma("synchronous")).toBe(3);
+  rollback.rollback();
+  rollback.close();
 });

@@ -35,6 +35,4 @@ test("processes that race for one session leave a transcript of whole turns, und
 
   const tokens = records.turns.map(({ fencingToken }) => fencingToken);
   expect(new Set(tokens).size).toBe(tokens.length);
-  const byStart = records.turns.toSorted((left, right) => left.startedAtMs - right.startedAtMs);
-  expect(byStart.map(({ startedAtMs }) => startedAtMs)).toEqual(records.turns.map(({ startedAtMs }) => startedAtMs));
 }, 120_000);

@@ -92,10 +92,18 @@ describe("a path that cannot be a store is refused, with the path and what to do
   });
 
   test("what SQLite takes for something other than a file", async () => {
-    for (const path of ["", ":memory:", "file:state.db?mode=memory"])
+    for (const path of ["", ":memory:", "file:state.db?mode=memory", "state.db\0"])
       await expect(openSqliteStore(path, { host })).rejects.toMatchObject(
         refusal("STORE_UNAVAILABLE", /createMemoryStore/),
       );
+  });
+
+  test("a WAL whose database is gone: an empty one in its place would have it deleted", async () => {
+    writeFileSync(pathOf("state.db-wal"), "the last rows");
+    await expect(openSqliteStore(pathOf("state.db"), { host })).rejects.toMatchObject(
+      refusal("STORE_UNAVAILABLE", /still holds rows of it/),
+    );
+    expect(readdirSync(folder())).toEqual(["state.db-wal"]);
   });
 
   test("a file that is no database", async () => {
