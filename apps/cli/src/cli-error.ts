@@ -1,4 +1,5 @@
 import { CodedError } from "@turnkeeper/kernel";
+import { oneLine } from "./one-line.ts";
 
 /** What the CLI itself throws; every other code comes from a package. */
 export type CliErrorCode =
@@ -23,10 +24,6 @@ export function failureLine(error: unknown): string {
   if (CodedError.is(error)) return oneLine(error.message);
   const message = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return `internal error: ${oneLine(message)} (run again with --debug for the details, and please report it)`;
-}
-
-export function oneLine(text: string): string {
-  return text.replaceAll(/\s*[\r\n]+\s*/g, " ").trim();
 }
 
 /** The system's name of what went wrong (`ENOENT`), where the system said it. */

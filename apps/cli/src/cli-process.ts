@@ -1,8 +1,7 @@
 import { homedir } from "node:os";
-import { failureLine } from "./cli-error.ts";
 import { complain } from "./command-io.ts";
 import type { CommandIo } from "./command-io.ts";
-import { exitCode, exitCodeOfError } from "./exit-code.ts";
+import { exitCode } from "./exit-code.ts";
 import { Output } from "./output.ts";
 import { runCommandLine } from "./program.ts";
 
@@ -17,7 +16,10 @@ function workingFolderOf(process: NodeJS.Process): string {
 
 function ioOf(process: NodeJS.Process): CommandIo {
   return {
-    stdin: process.stdin,
+    // Node makes the stream at the first look, and a stream that nobody reads costs start-up time all the same.
+    get stdin() {
+      return process.stdin;
+    },
     stdout: new Output(process.stdout, process.env),
     stderr: new Output(process.stderr, process.env),
     environment: process.env,
@@ -31,32 +33,40 @@ function ioOf(process: NodeJS.Process): CommandIo {
   };
 }
 
+/** Tells an error on one line and answers its exit code. Loaded when something failed: help does without it. */
+async function tellFailure(error: unknown, io: CommandIo, isDebug: boolean): Promise<number> {
+  const [{ failureLine }, { exitCodeOfError }] = await Promise.all([
+    import("./cli-error.ts"),
+    import("./failure-code.ts"),
+  ]);
+  complain(io, failureLine(error));
+  if (isDebug && error instanceof Error) io.stderr.line(error.stack ?? "");
+  return exitCodeOfError(error);
+}
+
+/** Runs a command line to its exit code; what it failed with has been told then. */
+export async function answerCommandLine(argv: readonly string[], io: CommandIo): Promise<number> {
+  try {
+    return await runCommandLine(argv, io);
+  } catch (error) {
+    return tellFailure(error, io, argv.includes("--debug"));
+  }
+}
+
 /** Runs one command line in this process and ends it: output drained, exit code as the README's table says. */
 export async function runProcess(process: NodeJS.Process): Promise<void> {
   const argv = process.argv.slice(2);
-  const io = Object.freeze(ioOf(process));
-  const isDebug = argv.includes("--debug");
-  const tell = (error: unknown): void => {
-    complain(io, failureLine(error));
-    if (isDebug && error instanceof Error) io.stderr.line(error.stack ?? "");
-  };
+  const io = ioOf(process);
   // A defect in a callback: what is stored is safe, and another process takes the session over.
   const onDefect = (error: unknown): void => {
-    tell(error);
-    process.exit(exitCode.failed);
+    void tellFailure(error, io, argv.includes("--debug")).finally(() => process.exit(exitCode.failed));
   };
   process.on("uncaughtException", onDefect);
   process.on("unhandledRejection", onDefect);
   // A promise that never settles would end Node silently, with exit 0 and work undone.
   process.on("beforeExit", () => onDefect(new Error("nothing was left to wait for before the command had ended")));
 
-  let code: number;
-  try {
-    code = await runCommandLine(argv, io);
-  } catch (error) {
-    tell(error);
-    code = exitCodeOfError(error);
-  }
+  let code = await answerCommandLine(argv, io);
   await Promise.all([io.stdout.flush(), io.stderr.flush()]);
   const { failure } = io.stdout;
   if (failure && code === exitCode.ok) {

@@ -1,18 +1,13 @@
-import { readFileSync } from "node:fs";
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
-import { oneLine } from "./cli-error.ts";
+import { oneLine } from "./one-line.ts";
 import { complain } from "./command-io.ts";
 import type { CommandIo } from "./command-io.ts";
 import { exitCode } from "./exit-code.ts";
 import { busyPolicies } from "./turn-flags.ts";
+import { versionText } from "./version.ts";
 
 /** A command's work, loaded when the command runs: `--help` needs neither a database nor a model. */
 type Work = (io: CommandIo) => Promise<number>;
-
-function versionText(): string {
-  const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
-  return manifest.version;
-}
 
 function numberOf(expectation: string, isRight: (value: number) => boolean): (text: string) => number {
   return (text) => {

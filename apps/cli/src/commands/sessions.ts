@@ -1,7 +1,6 @@
 import { createInterface } from "node:readline/promises";
 import type { StateStore, Violation } from "@turnkeeper/state-store";
 import { verifyRecords } from "@turnkeeper/state-store";
-import { checkedSessionId, reapTurns } from "@turnkeeper/agent-core";
 import { cliError } from "../cli-error.ts";
 import type { CommonFlags } from "../command-context.ts";
 import { complain } from "../command-io.ts";
@@ -12,6 +11,12 @@ import { exitCode } from "../exit-code.ts";
 import { endLeftProcesses } from "../left-processes.ts";
 import { withObserved, withStore } from "../observer.ts";
 import { entryJson, exportLines, recordsJson, sessionJson } from "../session-json.ts";
+
+/** Checked by its owner, which is loaded for that alone: a list of sessions does without it. */
+async function sessionIdOf(id: string): Promise<string> {
+  const { checkedSessionId } = await import("@turnkeeper/agent-core");
+  return checkedSessionId(id);
+}
 
 function unknownSession(sessionId: string): Error {
   return cliError("NOT_FOUND", `There is no session ${sessionId} in this store.`);
@@ -47,7 +52,7 @@ export async function listSessions(
 
 /** `turnkeeper sessions show ID`. */
 export async function showSession(io: CommandIo, id: string, flags: CommonFlags): Promise<number> {
-  const sessionId = checkedSessionId(id);
+  const sessionId = await sessionIdOf(id);
   return withStore(io, flags, async (store) => {
     const records = await store.sessions.records(sessionId);
     if (!records) throw unknownSession(sessionId);
@@ -72,7 +77,7 @@ export async function searchSessions(
   text: string,
   flags: CommonFlags & { readonly session?: string; readonly limit: number },
 ): Promise<number> {
-  const sessionId = flags.session === undefined ? undefined : checkedSessionId(flags.session);
+  const sessionId = flags.session === undefined ? undefined : await sessionIdOf(flags.session);
   if (text === "") throw cliError("USAGE", "Nothing to look for: the text is empty.");
   return withStore(io, flags, async (store) => {
     const hits = await store.transcript.search(text, {
@@ -105,7 +110,7 @@ export async function searchSessions(
 
 /** `turnkeeper sessions export ID`. */
 export async function exportSession(io: CommandIo, id: string, flags: CommonFlags): Promise<number> {
-  const sessionId = checkedSessionId(id);
+  const sessionId = await sessionIdOf(id);
   return withStore(io, flags, async (store) => {
     const records = await store.sessions.records(sessionId);
     if (!records) throw unknownSession(sessionId);
@@ -134,12 +139,13 @@ export async function deleteSession(
   id: string,
   flags: CommonFlags & { readonly yes?: boolean },
 ): Promise<number> {
-  const sessionId = checkedSessionId(id);
+  const sessionId = await sessionIdOf(id);
   return withObserved(io, flags, async ({ store, presence }) => {
     if (!(await store.sessions.read(sessionId))) throw unknownSession(sessionId);
     const canAsk = io.stdin.isTTY && io.stderr.isTerminal;
     if (!flags.yes && canAsk && !(await isSure(io, sessionId))) throw cliError("REFUSED", "Nothing was deleted.");
     // A turn that its process left behind holds nothing: it is settled before the session counts as held.
+    const { reapTurns } = await import("@turnkeeper/agent-core");
     await reapTurns({ store, presence, endProcesses: endLeftProcesses }, sessionId);
     const result = await store.sessions.delete(sessionId);
     if (result.kind === "unknown") throw unknownSession(sessionId);
@@ -170,7 +176,7 @@ async function violationsOf(store: StateStore, sessionId: string): Promise<reado
 
 /** `turnkeeper sessions verify [ID]`. */
 export async function verifySessions(io: CommandIo, id: string | undefined, flags: CommonFlags): Promise<number> {
-  const only = id === undefined ? undefined : checkedSessionId(id);
+  const only = id === undefined ? undefined : await sessionIdOf(id);
   return withStore(io, flags, async (store) => {
     const violations: Violation[] = [];
     let count = 0;

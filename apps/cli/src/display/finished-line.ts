@@ -1,5 +1,5 @@
 import type { HolderView, TurnFinished } from "@turnkeeper/agent-core";
-import { oneLine } from "../cli-error.ts";
+import { oneLine } from "../one-line.ts";
 import { printable } from "./style.ts";
 
 export function holderText(holder: HolderView | undefined): string {

@@ -1,0 +1,167 @@
+/** The CLI as users have it: the built program in a child process. */
+import { spawn, spawnSync } from "node:child_process";
+import type { ChildProcessWithoutNullStreams } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach } from "vitest";
+
+const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../../..");
+const mainFile = path.join(root, "apps/cli/dist/main.js");
+
+let isBuilt = false;
+
+/** What ships is what is tested. The compiler looks at the sources once a file; where nothing changed it takes half a second. */
+function ensureBuilt(): void {
+  if (isBuilt) return;
+  const compiler = path.join(root, "node_modules/typescript-native/bin/tsc");
+  spawnSync(process.execPath, [compiler, "-b", path.join(root, "apps/cli")], { stdio: "ignore" });
+  if (!existsSync(mainFile))
+    throw new Error("apps/cli/dist/main.js is missing and could not be built: run npm run build:all.");
+  isBuilt = true;
+}
+
+export interface CliOptions {
+  readonly home: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly stdin?: string | Uint8Array;
+  readonly cwd?: string;
+}
+
+export interface CliResult {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const running = new Set<ChildProcessWithoutNullStreams>();
+const folders: string[] = [];
+
+afterEach(() => {
+  for (const child of running) child.kill("SIGKILL");
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+/** A folder of its own for one test: a home, or somewhere to put a file. */
+export function makeFolder(): string {
+  // Short, because a socket's path has 107 bytes.
+  const folder = mkdtempSync(path.join(tmpdir(), "tk-"));
+  folders.push(folder);
+  return folder;
+}
+
+export function makeHome(config?: string): string {
+  const home = makeFolder();
+  if (config !== undefined) writeFileSync(path.join(home, "config.yaml"), config);
+  return home;
+}
+
+/** The environment of a child: what a program needs, and nothing of whoever runs the tests. */
+function environmentOf({ home, env }: CliOptions): NodeJS.ProcessEnv {
+  const { PATH, LANG } = process.env;
+  return { PATH, LANG, HOME: home, TURNKEEPER_HOME: home, NO_PROXY: "*", ...env };
+}
+
+/** A command that runs; what it has written so far can be looked at and waited for. */
+export class RunningCli {
+  readonly child: ChildProcessWithoutNullStreams;
+  stdout = "";
+  stderr = "";
+  readonly ended: Promise<CliResult>;
+  readonly #looks = new Set<() => void>();
+
+  constructor(child: ChildProcessWithoutNullStreams) {
+    this.child = child;
+    running.add(child);
+    child.stdin.on("error", () => {});
+    child.stdout.setEncoding("utf8").on("data", (text: string) => this.#add("stdout", text));
+    child.stderr.setEncoding("utf8").on("data", (text: string) => this.#add("stderr", text));
+    this.ended = new Promise((resolve) => {
+      child.on("close", (code, signal) => {
+        running.delete(child);
+        resolve({ code, signal, stdout: this.stdout, stderr: this.stderr });
+        for (const look of this.#looks) look();
+      });
+    });
+  }
+
+  get pid(): number {
+    return this.child.pid ?? 0;
+  }
+
+  /** Resolves once what was written matches; rejects when the command ends without it. */
+  async sees(pattern: RegExp, stream: "stdout" | "stderr" = "stdout"): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      const look = (): void => {
+        const isSeen = pattern.test(this[stream]);
+        if (!isSeen && running.has(this.child)) return;
+        this.#looks.delete(look);
+        if (isSeen) resolve();
+        else
+          reject(
+            new Error(`The command ended without ${String(pattern)} on ${stream}: ${this.stdout}\n${this.stderr}`),
+          );
+      };
+      this.#looks.add(look);
+      look();
+    });
+  }
+
+  #add(stream: "stdout" | "stderr", text: string): void {
+    this[stream] += text;
+    for (const look of this.#looks) look();
+  }
+}
+
+export function startCli(args: readonly string[], options: CliOptions): RunningCli {
+  ensureBuilt();
+  const child = spawn(process.execPath, [mainFile, ...args], {
+    env: environmentOf(options),
+    cwd: options.cwd ?? options.home,
+  });
+  const cli = new RunningCli(child);
+  child.stdin.end(options.stdin ?? "");
+  return cli;
+}
+
+export async function runCli(args: readonly string[], options: CliOptions): Promise<CliResult> {
+  return startCli(args, options).ended;
+}
+
+/** A command in a shell, for pipes. `$CLI` is the program. */
+export async function runShell(script: string, options: CliOptions): Promise<CliResult> {
+  ensureBuilt();
+  const child = spawn("bash", ["-c", script], {
+    env: { ...environmentOf(options), CLI: `${process.execPath} ${mainFile}` },
+    cwd: options.cwd ?? options.home,
+  });
+  const shell = new RunningCli(child);
+  child.stdin.end(options.stdin ?? "");
+  return shell.ended;
+}
+
+/** A command on a terminal of its own, which `script` of util-linux makes. Standard error goes to the terminal too. */
+export function startOnTerminal(args: readonly string[], options: CliOptions): RunningCli {
+  ensureBuilt();
+  const command = [process.execPath, mainFile, ...args].map((word) => `'${word}'`).join(" ");
+  const child = spawn("script", ["--quiet", "--flush", "--return", "--command", command, "/dev/null"], {
+    env: { ...environmentOf(options), TERM: "xterm-256color", ...options.env },
+    cwd: options.cwd ?? options.home,
+  });
+  return new RunningCli(child);
+}
+
+/** The events of `--json`. */
+export function eventsOf(stdout: string): readonly (Record<string, unknown> & { readonly type: string })[] {
+  return stdout
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as Record<string, unknown> & { type: string });
+}
+
+export function typesOf(stdout: string): readonly string[] {
+  const types = eventsOf(stdout).map(({ type }) => type);
+  return types.filter((type, index) => type !== types[index - 1]);
+}

@@ -1,0 +1,117 @@
+import { describe, expect, it } from "vitest";
+import { eventsOf, makeHome, runCli, startCli, startOnTerminal } from "./outside/built-cli.ts";
+import { compatibleConfig, openAiCall, openAiStall, openAiText, serveModel } from "./outside/model-server.ts";
+
+describe("stopping a turn", () => {
+  it("Ctrl-C once stops it softly: what came is kept, exit 130, and the session works", async () => {
+    const server = await serveModel(openAiStall("half an"), openAiText("whole"));
+    const home = makeHome(compatibleConfig(server));
+    const run = startCli(["run", "go", "--session", "s"], { home });
+    await run.sees(/half an/);
+    run.child.kill("SIGINT");
+    const ended = await run.ended;
+    expect(ended).toMatchObject({ code: 130, signal: null, stdout: "half an\n" });
+    expect(ended.stderr).toContain("interrupted (user-stop)");
+    expect(await runCli(["run", "again", "--session", "s"], { home })).toMatchObject({ code: 0, stdout: "whole\n" });
+    expect(JSON.stringify(server.requests[1]?.body.messages)).toContain("half an");
+  });
+
+  it("Ctrl-C twice stops a tool that ignores the first one", async () => {
+    const server = await serveModel(
+      openAiCall("shell", JSON.stringify({ command: "trap '' TERM; sleep 600" })),
+      openAiText("never"),
+    );
+    const home = makeHome(compatibleConfig(server));
+    const run = startCli(["run", "go", "--session", "s", "--yes"], { home });
+    await run.sees(/▸ shell/, "stderr");
+    run.child.kill("SIGINT");
+    await run.sees(/Stopping/, "stderr");
+    run.child.kill("SIGINT");
+    const pressedAt = performance.now();
+    expect(await run.ended).toMatchObject({ code: 130 });
+    expect(performance.now() - pressedAt).toBeLessThan(15_000);
+    const shown = await runCli(["sessions", "show", "s", "--json"], { home });
+    expect(JSON.parse(shown.stdout)).toMatchObject({
+      inputs: [{ end: "interrupted" }],
+      entries: [{ role: "user" }, { role: "assistant" }, { role: "tool", status: "interrupted" }],
+    });
+    expect(await runCli(["sessions", "verify", "s"], { home })).toMatchObject({ code: 0 });
+  });
+
+  it("SIGTERM ends the turn as shutdown and the process with 130", async () => {
+    const server = await serveModel(openAiStall("half"));
+    const home = makeHome(compatibleConfig(server));
+    const run = startCli(["run", "go", "--session", "s", "--json"], { home });
+    await run.sees(/half/);
+    run.child.kill("SIGTERM");
+    const ended = await run.ended;
+    expect(eventsOf(ended.stdout).at(-1)).toMatchObject({ outcome: "interrupted", reason: "shutdown" });
+    expect(ended.code).toBe(130);
+  });
+
+  it("Ctrl-C while it waits leaves the message in the queue; the next run takes it", async () => {
+    const server = await serveModel(openAiStall("held"), openAiText("both"));
+    const home = makeHome(compatibleConfig(server));
+    const holder = startCli(["run", "first", "--session", "s"], { home });
+    await holder.sees(/held/);
+    const waiter = startCli(["run", "second", "--session", "s", "--input-id", "second", "--json"], { home });
+    await waiter.sees(/turn\.waiting/);
+    waiter.child.kill("SIGINT");
+    const ended = await waiter.ended;
+    expect(eventsOf(ended.stdout).at(-1)).toMatchObject({ outcome: "queued", reason: "user-stop" });
+    expect(ended.code).toBe(130);
+    holder.child.kill("SIGKILL");
+    await holder.ended;
+    expect(await runCli(["run", "third", "--session", "s"], { home })).toMatchObject({ code: 0 });
+    const shown = await runCli(["sessions", "show", "s", "--json"], { home });
+    expect(JSON.parse(shown.stdout)).toMatchObject({
+      inputs: [{ end: "interrupted" }, { inputId: "second", end: "answered" }, { end: "answered" }],
+    });
+  });
+
+  it("turnkeeper stop reaches the holder in another process; why and top tell of the turn meanwhile", async () => {
+    const server = await serveModel(openAiStall("half"));
+    const home = makeHome(compatibleConfig(server));
+    const run = startCli(["run", "go", "--session", "s", "--json"], { home });
+    await run.sees(/half/);
+    const why = await runCli(["why", "s"], { home });
+    expect(why.stdout).toMatch(new RegExp(`holder +pid ${run.pid} on .* \\(alive\\)`));
+    expect(why.stdout).toContain("next      The turn goes on to its end.");
+    const top = await runCli(["top", "--json"], { home });
+    expect(JSON.parse(top.stdout)).toMatchObject({ session: "s", pid: run.pid, state: "alive", pendingCount: 0 });
+    const askedAt = performance.now();
+    const stop = await runCli(["stop", "s"], { home });
+    expect(stop).toMatchObject({ code: 0, stderr: expect.stringContaining(`Asked pid ${run.pid}`) });
+    const ended = await run.ended;
+    expect(performance.now() - askedAt).toBeLessThan(10_000);
+    expect(eventsOf(ended.stdout).at(-1)).toMatchObject({ outcome: "interrupted", reason: "user-stop" });
+    expect(ended.code).toBe(130);
+  });
+
+  it("stop says that nothing runs with exit 1, also where a dead process left a turn, which it settles", async () => {
+    const server = await serveModel(openAiStall("half"));
+    const home = makeHome(compatibleConfig(server));
+    const run = startCli(["run", "go", "--session", "s"], { home });
+    await run.sees(/half/);
+    run.child.kill("SIGKILL");
+    await run.ended;
+    const stop = await runCli(["stop", "s"], { home });
+    expect(stop).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("had died, and its turn is settled as crashed now"),
+    });
+    expect(await runCli(["stop", "s"], { home })).toMatchObject({
+      code: 1,
+      stderr: "turnkeeper: Nothing runs on session s.\n",
+    });
+  });
+
+  it("on a terminal the key Ctrl-C stops the turn", async () => {
+    const server = await serveModel(openAiStall("half"));
+    const home = makeHome(compatibleConfig(server));
+    const run = startOnTerminal(["run", "go", "--session", "s"], { home });
+    await run.sees(/half/);
+    run.child.stdin.write("\u0003");
+    expect(await run.ended).toMatchObject({ code: 130, stdout: expect.stringContaining("interrupted (user-stop)") });
+  });
+});
