@@ -24,9 +24,12 @@ export function createCommitWaits(timers: Timers): CommitWaits {
   const wait = (barrier: CommitBarrier, boundMs: number): Promise<void> =>
     new Promise((resolve, reject) => {
       let isBehindPoll = false;
-      const end = (): void => {
+      const release = (): void => {
         cancel();
         ends.delete(end);
+      };
+      const end = (): void => {
+        release();
         resolve();
       };
       // A late timer runs before late data: behind the poll phase, progress that had already arrived has voided a claim.
@@ -41,7 +44,7 @@ export function createCommitWaits(timers: Timers): CommitWaits {
       // One wait, not a loop: a commit that begins meanwhile owns itself, and the bound holds whatever the barrier does.
       const settled = (async () => barrier.settled())();
       settled.then(goBehindPoll, (error: unknown) => {
-        end();
+        release();
         reject(error);
       });
     });

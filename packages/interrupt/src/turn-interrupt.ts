@@ -13,12 +13,13 @@
  * It leaves the judgement on progress to turn-liveness, what a commit is to compression-fence, and to agent-core that
  * every loop asks before a model call or a tool (`enterPhase`, `signal.throwIfAborted`) and that tools are killed.
  *
- * | state         | soft                | hard                | with a claim                    | finish   |
- * | ------------- | ------------------- | ------------------- | ------------------------------- | -------- |
- * | running       | stopped (soft)      | stopped (hard)      | as asked, if the claim is whole | finished |
- * | stopped, soft | already-interrupted | stopped (hard)      | hard: if the claim is whole     | finished |
- * | stopped, hard | already-interrupted | already-interrupted | already-interrupted, unconsumed | finished |
- * | finished      | already-finished    | already-finished    | already-finished, unconsumed    | –        |
+ * | state         | soft                | hard, no commit in flight | hard, with one      | with a claim, at the end of its wait |
+ * | ------------- | ------------------- | ------------------------- | ------------------- | ------------------------------------ |
+ * | running       | stopped, soft       | stopped, hard             | hardening           | as asked, if the claim is whole      |
+ * | stopped, soft | already-interrupted | stopped, hard             | hardening           | hard, if the claim is whole          |
+ * | hardening     | already-interrupted | already-interrupted       | already-interrupted | already-interrupted, unconsumed      |
+ * | stopped, hard | already-interrupted | already-interrupted       | already-interrupted | already-interrupted, unconsumed      |
+ * | finished      | already-finished    | already-finished          | already-finished    | already-finished, unconsumed         |
  */
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
@@ -38,6 +39,8 @@ import { createSteerQueue } from "./steer-queue.ts";
 import type { SteerBatch, SteerQueue } from "./steer-queue.ts";
 import { createTurnPhases, redirectedError } from "./turn-phase.ts";
 import type { TurnPhase, TurnPhaseKind, TurnPhases } from "./turn-phase.ts";
+import { standingOf } from "./turn-state.ts";
+import type { TurnState } from "./turn-state.ts";
 
 export interface TurnInterruptDependencies {
   readonly host: Host;
@@ -81,10 +84,11 @@ export interface TurnInterrupt {
   finish(): readonly string[];
 }
 
-type TurnState =
-  | { readonly kind: "running" }
-  | { readonly kind: "stopped"; readonly record: InterruptRecord }
-  | { readonly kind: "finished"; readonly record: InterruptRecord | undefined };
+/** Where a stop comes from and what it follows. */
+interface Origin {
+  readonly fromParent: boolean;
+  readonly earlier: InterruptRecord | undefined;
+}
 
 interface Wiring {
   readonly host: Host;
@@ -188,14 +192,8 @@ class Turn implements TurnInterrupt {
     return this.#steers.end();
   }
 
-  /** The answer to a request that has nothing left to do here. */
-  #standing(hard: boolean): InterruptOutcome | undefined {
-    if (this.#state.kind === "finished") return "already-finished";
-    return this.#state.kind === "stopped" && (this.#state.record.hard || !hard) ? "already-interrupted" : undefined;
-  }
-
   async #stopUnlessVetoed(request: InterruptRequest, claim: AbortClaim): Promise<InterruptOutcome> {
-    if (this.#standing(request.hard) === undefined && request.hard && this.#barrier?.commitInFlight) {
+    if (standingOf(this.#state, request.hard) === undefined && request.hard && this.#barrier?.commitInFlight) {
       await this.#waits.wait(this.#barrier, this.#wiring.options.commitWaitMs);
     }
     return this.#consumeAndPublish(request, claim);
@@ -203,44 +201,57 @@ class Turn implements TurnInterrupt {
 
   /** INT-1. Synchronous from the last check to the publication: an `await` in here would let progress slip between. */
   #consumeAndPublish(request: InterruptRequest, claim: AbortClaim): InterruptOutcome {
-    const standing = this.#standing(request.hard);
+    const standing = standingOf(this.#state, request.hard);
     if (standing) return standing;
     if (!claim.consume()) return "vetoed";
-    this.#publish(request, false, this.current);
+    this.#publish(request, { fromParent: false, earlier: this.current });
     return "published";
   }
 
   async #stopAtOnce(request: InterruptRequest, fromParent: boolean): Promise<InterruptOutcome> {
-    const standing = this.#standing(request.hard);
+    const standing = standingOf(this.#state, request.hard);
     if (standing) return standing;
-    const earlier = this.current;
+    const origin: Origin = { fromParent, earlier: this.current };
     const barrier = request.hard ? this.#barrierInFlight() : undefined;
     if (barrier === undefined) {
-      this.#publish(request, fromParent, earlier);
+      this.#publish(request, origin);
       return "published";
     }
     // Nothing can veto this stop, so its soft half does not wait: no model call and no tool starts from here on.
-    if (!earlier) this.#publish({ ...request, hard: false }, fromParent, earlier);
+    if (origin.earlier) this.#state = { kind: "hardening", record: origin.earlier };
+    else this.#publish({ ...request, hard: false }, origin, "hardening");
+    await this.#waitForCommit(barrier);
+    if (this.#isHardening()) {
+      this.#publish(request, origin);
+      return "published";
+    }
+    return origin.earlier ? "already-finished" : "published";
+  }
+
+  async #waitForCommit(barrier: CommitBarrier): Promise<void> {
+    // A listener of the soft half may have finished the turn.
+    if (!this.#isHardening()) return;
     try {
       await this.#waits.wait(barrier, this.#wiring.options.commitWaitMs);
     } catch (error) {
       this.#reportBarrier(error);
     }
-    const overtaken = this.#standing(true);
-    if (overtaken === undefined) this.#publish(request, fromParent, earlier);
-    return overtaken === undefined || !earlier ? "published" : overtaken;
+  }
+
+  #isHardening(): boolean {
+    return this.#state.kind === "hardening";
   }
 
   #inherit(record: InterruptRequest): void {
     void this.#stopAtOnce(record, true);
   }
 
-  #publish(request: InterruptRequest, fromParent: boolean, earlier: InterruptRecord | undefined): void {
-    const record = recordOf(request, { atMs: this.#wiring.host.clock.wallMs(), fromParent, earlier });
+  #publish(request: InterruptRequest, origin: Origin, kind: "stopped" | "hardening" = "stopped"): void {
+    const record = recordOf(request, { atMs: this.#wiring.host.clock.wallMs(), ...origin });
     const reason = interruptedError(record);
     // A listener may finish the turn; the stop it is told of still goes down.
     const children = [...this.#children];
-    this.#state = { kind: "stopped", record };
+    this.#state = { kind, record };
     this.#stop.abort(reason);
     this.#phases.abort("model-request", reason);
     this.#phases.abort("tools", reason);

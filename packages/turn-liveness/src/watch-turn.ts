@@ -178,7 +178,10 @@ class TurnWatch implements WatchHandle {
     this.#call("onResume", () => this.#turn.onResume?.());
   }
 
-  async #commit(claim: AbortClaim, observation: StallObservation): Promise<void> {
+  async #commit(reserved: AbortClaim, observation: StallObservation): Promise<void> {
+    let isAwaited = true;
+    // Nobody would say "aborted" for a stop that is published after the watch has turned away.
+    const claim: AbortClaim = { consume: () => isAwaited && this.#isWatching() && reserved.consume() };
     const commit = async (): Promise<void> => {
       try {
         if (await this.#turn.commitAbort(claim, observation)) this.#settle(observation);
@@ -187,6 +190,7 @@ class TurnWatch implements WatchHandle {
       }
     };
     const isAnswered = await this.#within(commitAnswerMs, "closed", commit());
+    isAwaited = false;
     if (!isAnswered) this.#countFailure(new Error(`no answer within ${commitAnswerMs / 1000} s`));
   }
 

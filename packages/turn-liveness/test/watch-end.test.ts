@@ -70,6 +70,17 @@ describe("the end of a watch", () => {
     expect(scene.faults).toEqual([]);
   });
 
+  it("vetoes an abort that has not been published yet", async () => {
+    const held = deferred();
+    const scene = makeScene({ at: { "before-consume": () => held.promise } });
+    await scene.virtual.advance(stallMs);
+    const stopped = scene.watch.stop();
+    held.resolve();
+    await stopped;
+    expect(scene.events).toEqual(["stalled", "vetoed"]);
+    expect(scene.virtual.pendingTimerCount()).toBe(0);
+  });
+
   it("comes by itself with the abort: the turn is not looked at again", async () => {
     const scene = makeScene();
     await scene.virtual.advance(stallMs);
