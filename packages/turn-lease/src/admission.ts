@@ -86,14 +86,14 @@ export class Admission {
   async #seek(): Promise<TurnLeaseResult> {
     let reclaim: Reclaim | undefined;
     while (!this.#isAborted || this.#mayBegin) {
-      const readBootMs = this.#deps.host.clock.bootMs();
-      const answer = await this.#ask(reclaim);
+      const asked = instantOf(this.#deps.host.clock);
+      const answer = await this.#ask(asked, reclaim);
       reclaim = undefined;
       if (!answer) continue;
       if (answer.kind === "granted") return await this.#granted(answer);
       if (answer.kind === "nothing-to-run") return this.#told("nothing-to-run");
       if (answer.kind === "held") {
-        reclaim = await this.#judged(answer.lease, readBootMs);
+        reclaim = await this.#judged(answer.lease, asked.bootMs);
         if (reclaim) continue;
       } else {
         this.#waiting.refused(answer.head.runner);
@@ -112,10 +112,10 @@ export class Admission {
   }
 
   /** Asks the store once. Absent: it has not answered, and is to be asked again. */
-  async #ask(reclaim: Reclaim | undefined): Promise<AcquireResult | undefined> {
-    const { host, store } = this.#deps;
+  async #ask(asked: Instant, reclaim: Reclaim | undefined): Promise<AcquireResult | undefined> {
+    const { store } = this.#deps;
     const { ttlMs, begin } = this.#options;
-    this.#sent ??= instantOf(host.clock);
+    this.#sent ??= asked;
     this.#mayBegin = begin !== undefined;
     const facts = { sessionId: this.#sessionId, holder: this.#holder, ttlMs };
     try {

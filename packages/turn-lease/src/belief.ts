@@ -10,6 +10,16 @@ export function instantOf(clock: Clock): Instant {
   return { bootMs: clock.bootMs(), monotonicMs: clock.monotonicMs() };
 }
 
+/** What a holder believes at one moment. */
+export interface BeliefView {
+  /** Since before the last successful request was sent. */
+  readonly ageMs: number;
+  /** Until belief ends; at 0 and below it has. */
+  readonly endsInMs: number;
+  /** Whether the machine has slept since: then time has passed that no timer of this process has seen. */
+  readonly hasSlept: boolean;
+}
+
 /** How far boot time may run ahead of monotonic time before the machine is said to have slept; both tick coarsely. */
 const sleepToleranceMs = 250;
 
@@ -35,17 +45,19 @@ export class Belief {
     if (sent.bootMs > this.#confirmed.bootMs) this.#confirmed = sent;
   }
 
-  get ageMs(): number {
-    return this.#clock.bootMs() - this.#confirmed.bootMs;
+  /** Reads the clocks once; the boot clock costs three system calls. */
+  look(): BeliefView {
+    const ageMs = this.#clock.bootMs() - this.#confirmed.bootMs;
+    const hasSlept = ageMs - this.#awakeMs > sleepToleranceMs;
+    return { ageMs, endsInMs: this.#ttlMs - this.#marginMs - ageMs, hasSlept };
   }
 
-  /** Until belief ends; below 0 it has. */
-  get endsInMs(): number {
-    return this.#ttlMs - this.#marginMs - this.ageMs;
+  /** When a timer has to look again. Timers do not count sleep, so neither does this. */
+  get timerMs(): number {
+    return Math.max(0, this.#ttlMs - this.#marginMs - this.#awakeMs);
   }
 
-  /** Whether the machine has slept since: then time has passed that no timer of this process has seen. */
-  get hasSlept(): boolean {
-    return this.ageMs - (this.#clock.monotonicMs() - this.#confirmed.monotonicMs) > sleepToleranceMs;
+  get #awakeMs(): number {
+    return this.#clock.monotonicMs() - this.#confirmed.monotonicMs;
   }
 }

@@ -75,7 +75,7 @@ export class Renewal {
   async confirm(): Promise<void> {
     for (;;) {
       this.#loss.signal.throwIfAborted();
-      const { endsInMs, hasSlept } = this.#belief;
+      const { endsInMs, hasSlept } = this.#belief.look();
       if (endsInMs > 0 && (!hasSlept || this.#phase === "stopped")) return;
       if (this.#phase === "stopped") throw this.#lossOf({ cause: "unconfirmed" });
       if (endsInMs <= 0) await this.#decide(true);
@@ -108,18 +108,19 @@ export class Renewal {
   }
 
   /** Wakes up when belief ends. A timer that saw less time than the boot clock is corrected by the looks. */
-  #armEnd(): void {
+  #armEnd(delayMs: number = this.#belief.timerMs): void {
     this.#disarm();
     const onEnd = (): void => {
-      if (this.#belief.endsInMs > 0) this.#armEnd();
+      const { endsInMs } = this.#belief.look();
+      if (endsInMs > 0) this.#armEnd(endsInMs);
       else void this.#decide(false);
     };
-    this.#disarm = this.#host.timers.after(Math.max(0, this.#belief.endsInMs), onEnd, { keepAlive: false });
+    this.#disarm = this.#host.timers.after(delayMs, onEnd, { keepAlive: false });
   }
 
   readonly #look = async (): Promise<boolean> => {
     if (this.#phase !== "held") return false;
-    const { endsInMs, hasSlept, ageMs } = this.#belief;
+    const { endsInMs, hasSlept, ageMs } = this.#belief.look();
     // Looks come at intervals: the one nearest to the due time renews.
     const isDue = hasSlept || this.#failure !== undefined || ageMs >= this.#options.renewEveryMs - this.#lookMs / 2;
     if (endsInMs <= 0) await this.#decide(false);
@@ -176,8 +177,9 @@ export class Renewal {
   /** As `#renew`, but a store that does not answer keeps nobody beyond the loss or the stop. */
   async #renewed(): Promise<boolean> {
     const attempt = this.#renew();
-    await this.#pauses.until(attempt, Math.max(0, this.#belief.endsInMs));
-    return this.#phase === "held" && this.#belief.endsInMs > 0 && !this.#belief.hasSlept;
+    await this.#pauses.until(attempt, Math.max(0, this.#belief.look().endsInMs));
+    const { endsInMs, hasSlept } = this.#belief.look();
+    return this.#phase === "held" && endsInMs > 0 && !hasSlept;
   }
 
   /** Belief has ended: decides, once for all who ask, whether the lease is lost. */
@@ -189,7 +191,7 @@ export class Renewal {
   }
 
   get #isUndecided(): boolean {
-    return this.#phase === "held" && this.#belief.endsInMs <= 0;
+    return this.#phase === "held" && this.#belief.look().endsInMs <= 0;
   }
 
   async #decided(isAsked: boolean): Promise<void> {
@@ -197,7 +199,7 @@ export class Renewal {
     await this.#pauses.afterPoll();
     if (!this.#isUndecided) return;
     const { marginMs } = this.#options;
-    const leftMs = marginMs + this.#belief.endsInMs;
+    const leftMs = marginMs + this.#belief.look().endsInMs;
     const wasTrying = this.#attempt !== undefined || this.#failure !== undefined;
     // In time, and the store had its chances: over. Beyond the TTL this process stood still, and has yet to ask.
     if (leftMs > 0 && wasTrying) return this.#lose({ cause: "unconfirmed" });

@@ -9,6 +9,15 @@ const suffix = ".sock";
 /** How long the socket of a dead instance stays: leases that name it are reclaimed through it until then. */
 const sweepAfterMs = 86_400_000;
 
+/** Takes the folder from everybody else, unless it is not ours alone: nobody's /tmp becomes private by a mistaken option. */
+async function makePrivate(folder: string): Promise<void> {
+  if (((await stat(folder)).mode & 0o077) === 0) return;
+  const other = (await readdir(folder)).find((name) => !name.endsWith(suffix));
+  if (other !== undefined)
+    throw new Error(`The folder ${folder} is open to others and holds ${other}; sockets need a folder of their own.`);
+  await chmod(folder, 0o700);
+}
+
 /** Makes the folder private, and answers where the socket of this instance belongs. Rejects where it cannot have one. */
 export async function prepareSocketFolder(
   folder: string,
@@ -19,7 +28,7 @@ export async function prepareSocketFolder(
   if (byteCount > pathBytesMax)
     throw new Error(`The socket path ${path} has ${byteCount} bytes; the kernel takes ${pathBytesMax}.`);
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  await chmod(folder, 0o700);
+  await makePrivate(folder);
   return { path, key: await realpath(folder) };
 }
 

@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, readdirSync, statSync, utimesSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createConnection } from "node:net";
+import { createConnection, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemHost } from "@turnkeeper/kernel";
@@ -117,7 +118,6 @@ test("garbage, a line without an end and silence get no answer, and the next que
 });
 
 test("an answer that is no answer proves nothing", async () => {
-  const { createServer } = await import("node:net");
   for (const reply of ["", "nonsense\n", '{"active":true}\n', "y".repeat(10_000)]) {
     const path = join(folder, "liar.sock");
     const server = createServer((socket) => void socket.resume().end(reply));
@@ -173,6 +173,16 @@ test("where a socket cannot be made the process works without, and says why", as
   expect(file.socketProblem).toContain("/proc/version");
 });
 
+test("a folder that is open to others and holds other files is left as it is", async () => {
+  const shared = join(folder, "shared");
+  mkdirSync(shared, { mode: 0o755 });
+  writeFileSync(join(shared, "notes.txt"), "mine");
+  const presence = await open(systemHost, shared);
+  expect(presence.socketProblem).toContain("notes.txt");
+  expect(presence.identity.socketPath).toBeUndefined();
+  expect(statSync(shared).mode & 0o777).toBe(0o755);
+});
+
 test("an unknown option is refused by name", async () => {
   const misspelt: object = { socketsFolder: folder };
   await expect(openProcessPresence({ host: systemHost }, misspelt)).rejects.toMatchObject({
@@ -186,7 +196,6 @@ test("a dead instance's socket is marked by the first sweep and removed by one a
   mkdirSync(sockets);
   // A socket file that nobody listens on: what SIGKILL leaves. The instance had lived for months.
   const dead = join(sockets, "DEAD.sock");
-  const { spawnSync } = await import("node:child_process");
   spawnSync(process.execPath, [
     "-e",
     `require("node:net").createServer().listen(${JSON.stringify(dead)}, () => process.kill(process.pid, "SIGKILL"))`,
@@ -214,11 +223,9 @@ test("a dead instance's socket is marked by the first sweep and removed by one a
 test("a sweep never touches the socket of a living instance, nor a file that is none", async () => {
   const sockets = join(folder, "sockets");
   const living = await open();
-  const { createServer } = await import("node:net");
   const other = createServer();
   const otherPath = join(sockets, "OTHER.sock");
   await new Promise<void>((resolve) => void other.listen(otherPath, resolve));
-  const { writeFileSync } = await import("node:fs");
   writeFileSync(join(sockets, "notes.txt"), "mine");
   utimesSync(otherPath, 0, 0);
   await living.close();

@@ -1,3 +1,4 @@
+import { acquireTurnLease } from "@turnkeeper/turn-lease";
 import { expect, test } from "vitest";
 import { scene, session, usurp, watch } from "./scene.ts";
 
@@ -135,7 +136,7 @@ test("a held lease keeps the process alive with a timer of its own, until it is 
     },
   };
   const b = { ...a.deps, host: watching };
-  const { acquireTurnLease } = await import("../src/acquire.ts");
+
   const result = await acquireTurnLease(b, session);
   expect(kept.filter(Boolean)).toHaveLength(1);
   if (result.kind === "granted") await result.lease.release();
