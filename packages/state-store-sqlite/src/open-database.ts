@@ -8,7 +8,7 @@ import { chooseJournal } from "./sqlite-version.ts";
 import type { JournalMode } from "./sqlite-version.ts";
 import { busyError, explain, isBusy, replacedError } from "./store-failure.ts";
 import type { FailedCall } from "./store-failure.ts";
-import type { PreparedPath } from "./store-path.ts";
+import { closeToOthers } from "./store-path.ts";
 
 /** Opening waits as long as any ordinary call. */
 const patienceMs = 20_000;
@@ -55,7 +55,7 @@ function proveWritable(writer: Connection): void {
  * nothing open: the writer is closed while the reader still holds the file, so nothing is checkpointed.
  */
 export async function openDatabase(
-  { path, notes }: PreparedPath,
+  path: string,
   host: Host,
   options: ResolvedSqliteStoreOptions,
 ): Promise<SharedDatabase> {
@@ -73,6 +73,8 @@ export async function openDatabase(
       version: schemaVersion(reader, path),
       onDisk: journalOf(reader),
     }));
+    // Only now is it known to be ours to change.
+    const notes = closeToOthers(path);
     const sqliteVersion = reader.get<{ version: string }>("SELECT sqlite_version() AS version")?.version ?? "";
     const choice = chooseJournal({
       version: sqliteVersion,

@@ -37,8 +37,8 @@ export async function openSqliteStore(
   options: SqliteStoreOptions = {},
 ): Promise<SqliteStore> {
   const resolved = resolveSqliteStoreOptions(options);
-  const prepared = preparePath(path);
-  const holding = await acquireDatabase(prepared.path, () => openDatabase(prepared, deps.host, resolved));
+  const realPath = preparePath(path);
+  const holding = await acquireDatabase(realPath, () => openDatabase(realPath, deps.host, resolved));
   const handle = new StoreHandle(holding, deps.host);
   return {
     sessions: new SqliteSessions(handle),

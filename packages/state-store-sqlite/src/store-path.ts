@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { codeOf, explain, storeError } from "./store-failure.ts";
-import type { FailedCall, StoreError } from "./store-failure.ts";
+import type { StoreError } from "./store-failure.ts";
 
 const othersMask = 0o077;
 const fileMode = 0o600;
@@ -62,32 +62,31 @@ function refuseUnfit(path: string): void {
     );
 }
 
-/** Takes the file from everybody else; SQLite gives -wal and -shm the mode of the database when it makes them. */
-function closeToOthers(path: string, notes: string[]): void {
-  for (const file of [path, `${path}-wal`, `${path}-shm`]) {
+/**
+ * Takes a store's files from everybody else, and answers a note for each that could not be. SQLite gives a -wal and
+ * -shm that it makes later the mode of the database.
+ */
+export function closeToOthers(path: string): string[] {
+  return [path, `${path}-wal`, `${path}-shm`].flatMap((file) => {
     const stats = statSync(file, { throwIfNoEntry: false });
-    if (!stats || (stats.mode & othersMask) === 0) continue;
+    if (!stats || (stats.mode & othersMask) === 0) return [];
     try {
       // By path: changing the mode through an open descriptor would end with closing it.
       chmodSync(file, fileMode);
+      return [];
     } catch {
-      notes.push(
+      return [
         `${file} can be read by other users, and its mode could not be changed. Run chmod 600 on it as its owner.`,
-      );
+      ];
     }
-  }
-}
-
-export interface PreparedPath {
-  readonly path: string;
-  readonly notes: readonly string[];
+  });
 }
 
 /**
- * Leads a path to a file that SQLite may open: real, regular, of one name, mode 0600, writable, in a folder that is
- * made (0700) where it is missing. Nothing of an existing file is read. Throws the store's coded errors.
+ * Leads a path to a file that SQLite may open: real, regular, of one name, writable, made (0600) where it is missing,
+ * in a folder that is made (0700) too. An existing file is neither read nor changed. Throws the store's coded errors.
  */
-export function preparePath(wanted: string): PreparedPath {
+export function preparePath(wanted: string): string {
   if (wanted === "" || wanted.startsWith(":") || wanted.startsWith("file:") || wanted.includes("\0"))
     throw refused(
       wanted,
@@ -95,19 +94,16 @@ export function preparePath(wanted: string): PreparedPath {
       "Name its path; createMemoryStore of @turnkeeper/state-store keeps nothing on disk.",
     );
   const asked = resolve(wanted);
-  const call: FailedCall = { attempt: "open", path: asked, phase: "open" };
   try {
     mkdirSync(dirname(asked), { recursive: true, mode: folderMode });
     const path = realPathOf(asked);
-    const notes: string[] = [];
     refuseLoneWal(path);
     makeFile(path);
     refuseUnfit(path);
-    closeToOthers(path, notes);
     accessSync(path, constants.R_OK | constants.W_OK);
     accessSync(dirname(path), constants.W_OK | constants.X_OK);
-    return { path, notes };
+    return path;
   } catch (error) {
-    throw explain(error, call);
+    throw explain(error, { attempt: "open", path: asked, phase: "open" });
   }
 }

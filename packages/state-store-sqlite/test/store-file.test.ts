@@ -117,11 +117,13 @@ describe("a path that cannot be a store is refused, with the path and what to do
     const other = new Database(pathOf("other.db"));
     other.exec("CREATE TABLE bookmark (url TEXT); PRAGMA user_version = 1;");
     other.close();
+    chmodSync(pathOf("other.db"), 0o644);
     const before = readFileSync(pathOf("other.db"));
     await expect(openSqliteStore(pathOf("other.db"), { host })).rejects.toMatchObject(
       refusal("STORE_UNAVAILABLE", /another program/),
     );
     expect(readFileSync(pathOf("other.db")).equals(before)).toBe(true);
+    expect(modeOf(pathOf("other.db"))).toBe("644");
   });
 
   test("a store of a later release", async () => {
