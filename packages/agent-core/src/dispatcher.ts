@@ -1,8 +1,9 @@
 import { CodedError } from "@turnkeeper/kernel";
+import type { PeriodicHandle } from "@turnkeeper/periodic-scheduler";
 import type { LeaseView, OfferResult, RequestStopResult, Runner } from "@turnkeeper/state-store";
 import { followInput } from "./follow.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
-import { deadGrantOf } from "./reaper.ts";
+import { deadGrantOf, reapTurns } from "./reaper.ts";
 import { checkedSessionId } from "./session-id.ts";
 import { endOfStoreFailure, SessionRunner } from "./session-runner.ts";
 import type { RunnerDeps, TurnBody } from "./session-runner.ts";
@@ -15,6 +16,9 @@ import type { TurnDeps } from "./turn-machinery.ts";
 export interface DispatcherDeps extends TurnDeps {
   readonly body: TurnBody;
 }
+
+/** A dead holder in somebody's way is found at once; this is for the sessions that nobody asks for. */
+const reapEveryMs = 30_000;
 
 const inputIdPattern = /^[\x21-\x7e]{1,200}$/;
 
@@ -47,6 +51,7 @@ export class Dispatcher implements AsyncDisposable {
   readonly #options: ResolvedAgentOptions;
   readonly #runner: Runner;
   readonly #registration: Disposable;
+  readonly #reaper: PeriodicHandle;
   readonly #deps: RunnerDeps;
   readonly #runners = new Map<string, SessionRunner>();
   readonly #work = new Set<Promise<void>>();
@@ -57,6 +62,17 @@ export class Dispatcher implements AsyncDisposable {
     this.#runner = { runnerId: deps.host.random.id(), ...deps.presence.identity };
     this.#registration = deps.presence.register(this.#runner.runnerId);
     this.#deps = { ...deps, runner: this.#runner, follow: (call) => this.#track(this.#follow(call)), onIdle: () => {} };
+    this.#reaper = deps.scheduler.schedule(() => this.#reap(), reapEveryMs, { name: "reaper" });
+    this.#track(this.#reap());
+  }
+
+  /** Settles what dead processes left, so that nothing runs on in the books; a store that refuses is asked again. */
+  async #reap(): Promise<void> {
+    try {
+      await reapTurns(this.#deps);
+    } catch (error) {
+      if (!CodedError.is(error)) throw error;
+    }
   }
 
   run(sessionId: string, input: string, options: RunOptions = {}): Turn {
@@ -187,6 +203,7 @@ export class Dispatcher implements AsyncDisposable {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await Promise.all([...this.#runners.values()].map((runner) => runner.close()));
+    await this.#reaper.cancel({ waitMs: 1000 });
     await this.idle();
     this.#registration[Symbol.dispose]();
   }

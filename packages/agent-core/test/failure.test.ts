@@ -127,6 +127,22 @@ describe("a turn whose process died", () => {
     });
   });
 
+  it("is settled by any agent on the store, at its start, though nobody asks for its session", async () => {
+    await deadHolder("s", "lost");
+    await bench.agent([]);
+    await bench.host.advance(1000);
+    expect(await bench.store.turns.running()).toEqual([]);
+    expect(await bench.store.inbox.read("s", "lost")).toMatchObject({ state: "settled", end: "interrupted" });
+  });
+
+  it("is settled within half a minute by an agent that was there before", async () => {
+    await bench.agent([]);
+    await bench.host.advance(1000);
+    await deadHolder("s", "lost");
+    await bench.host.advance(31_000);
+    expect(await bench.store.turns.running()).toEqual([]);
+  });
+
   it("does not make a session busy", async () => {
     await deadHolder("s", "lost");
     const { agent } = await bench.agent([{ text: "free" }]);
