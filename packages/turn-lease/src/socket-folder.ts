@@ -9,7 +9,7 @@ const suffix = ".sock";
 /** How long the socket of a dead instance stays: leases that name it are reclaimed through it until then. */
 const sweepAfterMs = 86_400_000;
 
-/** Takes the folder from everybody else, unless it is not ours alone: nobody's /tmp becomes private by a mistaken option. */
+/** Takes the folder from everybody else, unless it holds other files: no shared folder becomes private by a mistaken option. */
 async function makePrivate(folder: string): Promise<void> {
   if (((await stat(folder)).mode & 0o077) === 0) return;
   const other = (await readdir(folder)).find((name) => !name.endsWith(suffix));
