@@ -1,6 +1,7 @@
-import { randomBytes } from "node:crypto";
+import { randomFillSync } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { uptime } from "node:os";
+import { bootTime } from "./boot-time.ts";
 import { checkedDelayMs, longestTimerMs } from "./delay.ts";
 import type { Cancel, Clock, Host, Random, TimerOptions, Timers } from "./host.ts";
 import { encodeUlid } from "./ulid.ts";
@@ -17,8 +18,8 @@ function readBootId(): string {
 const clock: Clock = {
   wallMs: () => Date.now(),
   monotonicMs: () => performance.now(),
-  // CLOCK_BOOTTIME in steps of 10 ms: counts suspend, unlike every clock of the JavaScript runtime.
-  bootMs: () => uptime() * 1000,
+  // CLOCK_BOOTTIME: counts suspend, unlike every clock of the JavaScript runtime.
+  bootMs: bootTime({ uptimeMs: () => uptime() * 1000, monotonicMs: () => performance.now(), wallMs: () => Date.now() }),
   bootId: readBootId(),
 };
 
@@ -44,8 +45,22 @@ const timers: Timers = {
   },
 };
 
+const idBytes = 10;
+// The kernel's chance is asked for in pages: a call for each id costs twenty times as much.
+const pool = Buffer.alloc(400 * idBytes);
+let poolUsed = pool.length;
+
+function freshBytes(): Uint8Array {
+  if (poolUsed === pool.length) {
+    randomFillSync(pool);
+    poolUsed = 0;
+  }
+  poolUsed += idBytes;
+  return pool.subarray(poolUsed - idBytes, poolUsed);
+}
+
 const random: Random = {
-  id: () => encodeUlid(Date.now(), randomBytes(10)),
+  id: () => encodeUlid(Date.now(), freshBytes()),
   unit: () => Math.random(),
 };
 

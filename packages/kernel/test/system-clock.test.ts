@@ -11,10 +11,11 @@ describe("the system clock", () => {
   test("tells wall time since the epoch, and boot time since the machine started, in milliseconds", () => {
     // No closer: an operator may step the wall clock between the two readings.
     expect(Math.abs(clock.wallMs() - Date.now())).toBeLessThan(60_000);
+    // The kernel tells it in steps of 10 ms, and the distance is kept as long as it has moved by less than 20.
     const bootBefore = uptime() * 1_000;
     const bootMs = clock.bootMs();
-    expect(bootMs).toBeGreaterThanOrEqual(bootBefore);
-    expect(bootMs).toBeLessThanOrEqual(uptime() * 1_000);
+    expect(bootMs).toBeGreaterThanOrEqual(bootBefore - 30);
+    expect(bootMs).toBeLessThanOrEqual(uptime() * 1_000 + 30);
   });
 
   test("never goes back in monotonic or boot time", () => {
