@@ -3,7 +3,7 @@ import { firstWaiter, takenEntry, unknownOutcome } from "@turnkeeper/state-store
 import type { Grant, HandOver, InputEnd, PendingInput, SettledTurn, TakenInput } from "@turnkeeper/state-store";
 import { addEntries, forgetCalls, openCalls, ownDraft } from "./entry-rows.ts";
 import { markSettled, markTaken, queueOf, takenBy, wakeInput } from "./input-rows.ts";
-import { findSession, touchSession } from "./session-rows.ts";
+import { touchSession } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
 import { storeError } from "./store-failure.ts";
 import type { Transaction } from "./transaction.ts";
@@ -72,8 +72,7 @@ export function settleCrashed(tx: Transaction, session: SessionRow): SettledTurn
 }
 
 /** What a session that was just freed leaves to do; the first live waiter is woken. */
-export function handOver(tx: Transaction, sessionId: string): HandOver {
-  const session = findSession(tx, sessionId);
+export function handOver(tx: Transaction, session: SessionRow | undefined): HandOver {
   const queue = session ? queueOf(tx, session) : [];
   const head = queue.length > 0 ? firstWaiter(queue, tx.now) : undefined;
   if (!session || !head) return { pendingCount: queue.length };

@@ -131,8 +131,9 @@ export class SqliteLeases implements LeaseStore {
     return this.#handle.write("lease", `release session ${grant.sessionId}`, (tx): ReleaseResult => {
       if (!freeLease(tx, grant)) return { kind: "stale" };
       const session = findSession(tx, grant.sessionId);
+      // No turn runs without a lease: what the holder left is settled as after a crash.
       if (session) settleCrashed(tx, session);
-      return { kind: "released", ...handOver(tx, grant.sessionId) };
+      return { kind: "released", ...handOver(tx, session) };
     });
   }
 

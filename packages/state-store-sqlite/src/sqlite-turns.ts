@@ -78,14 +78,14 @@ function end(tx: Transaction, request: EndRequest): EndResult {
   }
   if (!request.release || !freeLease(tx, grant))
     return { kind: "ended", revision: session.revision, pendingCount: pendingCount(tx, session) };
-  return { kind: "ended", revision: session.revision, ...handOver(tx, grant.sessionId) };
+  return { kind: "ended", revision: session.revision, ...handOver(tx, session) };
 }
 
 function settleForeign(tx: Transaction, grant: Grant): SettleForeignResult {
   if (!freeLease(tx, grant, 1)) return { kind: "changed" };
   const session = findSession(tx, grant.sessionId);
   const turn = session && settleCrashed(tx, session);
-  return { kind: "settled", ...(turn ? { turn } : {}), ...handOver(tx, grant.sessionId) };
+  return { kind: "settled", ...(turn ? { turn } : {}), ...handOver(tx, session) };
 }
 
 function requestStop(

@@ -183,7 +183,7 @@ test("pauses are drawn with full jitter and never longer than 64 ms; SQLite itse
   await store.close();
 });
 
-test("turn data and inputs are committed at FULL, lease traffic at NORMAL, a grant that settles somebody's turn at FULL", async () => {
+test("turn data and inputs are committed at FULL, lease traffic at NORMAL, what settles a turn at FULL", async () => {
   const store = await openSqliteStore(pathOf(), { host });
   const begin = vi.spyOn(Connection.prototype, "begin");
   const levelsOf = async (call: () => Promise<unknown>): Promise<unknown[]> => {
@@ -215,6 +215,11 @@ test("turn data and inputs are committed at FULL, lease traffic at NORMAL, a gra
   expect(await store.turns.read(session, "turn-a")).toMatchObject({ state: "ended", reason: "crashed" });
   const second = { sessionId: session, holderId: "holder-b", fencingToken: 2 };
   expect(await levelsOf(() => store.leases.release(second))).toEqual(["normal"]);
+
+  // So does a holder that frees the session without ending its turn.
+  const { grant: third } = await turnOf(store, "c");
+  expect(await levelsOf(() => store.leases.release(third))).toEqual(["normal", "full"]);
+  expect(await store.turns.read(session, "turn-c")).toMatchObject({ state: "ended", reason: "crashed" });
   await store.close();
 });
 
