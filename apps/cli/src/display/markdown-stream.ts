@@ -4,6 +4,8 @@ import type { Style } from "./style.ts";
 /** What may still turn out to be a heading, a list item, a fence, a quote or a rule. */
 const undecided = /^[\s#>`~*+\-_\d.)]*$/;
 const fence = /^ {0,3}(`{3,}|~{3,})\s*([^`]*)$/;
+/** Whether it is one, its whole line tells. */
+const fenceStart = /^ {0,3}(?:`{3}|~{3})/;
 const heading = /^ {0,3}(#{1,6})\s+/;
 const item = /^(\s*)([-*+]|\d{1,9}[.)])\s+/;
 const quote = /^ {0,3}>\s?/;
@@ -54,7 +56,7 @@ export class MarkdownStream {
     if (line.trim() === "") {
       this.#inline.reset();
       this.#wasBlank = true;
-      return "";
+      return line;
     }
     const opened = fence.exec(line);
     if (opened) {
@@ -78,7 +80,7 @@ export class MarkdownStream {
   /** What of an unfinished line can be shown. */
   #progress(): string {
     if (this.#fence !== undefined || this.#line === "") return "";
-    if (!this.#isInLine && undecided.test(this.#line)) return "";
+    if (!this.#isInLine && (undecided.test(this.#line) || fenceStart.test(this.#line))) return "";
     const line = this.#line;
     this.#line = "";
     if (this.#isInLine) return this.#inline.write(line);

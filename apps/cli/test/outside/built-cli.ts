@@ -1,7 +1,7 @@
 /** The CLI as users have it: the built program in a child process. */
 import { spawn, spawnSync } from "node:child_process";
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,11 +12,24 @@ const mainFile = path.join(root, "apps/cli/dist/main.js");
 
 let isBuilt = false;
 
-/** What ships is what is tested. The compiler looks at the sources once a file; where nothing changed it takes half a second. */
+function newestIn(folder: string): number {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return Math.max(0, ...files.map((entry) => statSync(path.join(entry.parentPath, entry.name)).mtimeMs));
+}
+
+function isStale(project: string): boolean {
+  const stamp = statSync(path.join(project, "dist/.tsbuildinfo"), { throwIfNoEntry: false });
+  return stamp === undefined || stamp.mtimeMs < newestIn(path.join(project, "src"));
+}
+
+/** What ships is what is tested: builds what is missing or older than its source, which the whole suite has done before. */
 function ensureBuilt(): void {
   if (isBuilt) return;
-  const compiler = path.join(root, "node_modules/typescript-native/bin/tsc");
-  spawnSync(process.execPath, [compiler, "-b", path.join(root, "apps/cli")], { stdio: "ignore" });
+  const projects = ["packages", "apps"].flatMap((kind) => readdirSync(path.join(root, kind)).map((name) => path.join(root, kind, name)));
+  if (projects.some(isStale)) {
+    const compiler = path.join(root, "node_modules/typescript-native/bin/tsc");
+    spawnSync(process.execPath, [compiler, "-b", path.join(root, "apps/cli")], { stdio: "ignore" });
+  }
   if (!existsSync(mainFile))
     throw new Error("apps/cli/dist/main.js is missing and could not be built: run npm run build:all.");
   isBuilt = true;
@@ -91,8 +104,14 @@ export class RunningCli {
     return this.child.pid ?? 0;
   }
 
+  /** What was written, as a person at a terminal reads it. */
+  get screen(): string {
+    // eslint-disable-next-line no-control-regex
+    return this.stdout.replaceAll(/\u001b\[[0-9;?]*[A-Za-z]/g, "").replaceAll("\r", "");
+  }
+
   /** Resolves once what was written matches; rejects when the command ends without it. */
-  async sees(pattern: RegExp, stream: "stdout" | "stderr" = "stdout"): Promise<void> {
+  async sees(pattern: RegExp, stream: "stdout" | "stderr" | "screen" = "stdout"): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       const look = (): void => {
         const isSeen = pattern.test(this[stream]);
@@ -145,7 +164,10 @@ export async function runShell(script: string, options: CliOptions): Promise<Cli
 /** A command on a terminal of its own, which `script` of util-linux makes. Standard error goes to the terminal too. */
 export function startOnTerminal(args: readonly string[], options: CliOptions): RunningCli {
   ensureBuilt();
-  const command = [process.execPath, mainFile, ...args].map((word) => `'${word}'`).join(" ");
+  // Without a shell in between, which would die of Ctrl-C by itself.
+  const command = ["exec", process.execPath, mainFile, ...args]
+    .map((word) => (word === "exec" ? word : `'${word}'`))
+    .join(" ");
   const child = spawn("script", ["--quiet", "--flush", "--return", "--command", command, "/dev/null"], {
     env: { ...environmentOf(options), TERM: "xterm-256color", ...options.env },
     cwd: options.cwd ?? options.home,

@@ -1,0 +1,194 @@
+import { describe, expect, it } from "vitest";
+import { runInside } from "./inside/command-line.ts";
+import { eventsOf, makeHome, runCli, startCli, startOnTerminal } from "./outside/built-cli.ts";
+import type { RunningCli } from "./outside/built-cli.ts";
+import {
+  compatibleConfig,
+  makeGate,
+  openAiCall,
+  openAiGatedText,
+  openAiStall,
+  openAiText,
+  serveModel,
+} from "./outside/model-server.ts";
+import type { Answer } from "./outside/model-server.ts";
+
+const demo = "model: demo/echo\n";
+
+describe("a chat without a terminal", () => {
+  it("takes each line of a pipe as one turn, one after another, in one session", async () => {
+    const server = await serveModel(openAiText("one"), openAiText("two"));
+    const home = makeHome(compatibleConfig(server));
+    const result = await runInside(["chat", "--session", "s"], { home, stdin: "first\n\nsecond" });
+    expect(result).toMatchObject({ code: 0, stdout: "one\ntwo\n" });
+    expect(JSON.stringify(server.requests[1]?.body.messages)).toMatch(/first.*one.*second/);
+  });
+
+  it("prints the events of every turn with --json", async () => {
+    const result = await runInside(["chat", "--session", "s", "--json"], {
+      home: makeHome(demo),
+      stdin: "first\nsecond\n",
+    });
+    expect(eventsOf(result.stdout).filter(({ type }) => type === "turn.finished")).toMatchObject([
+      { outcome: "answered" },
+      { outcome: "answered" },
+    ]);
+  });
+
+  it("answers commands on stderr, keeps stdout for answers, and leaves at /exit", async () => {
+    const stdin = "/help\nhello\n/context\n/why\n/model\n/compact\n/nonsense\n//not a command\n/exit\nnever sent\n";
+    const result = await runInside(["chat", "--session", "s"], { home: makeHome(demo), stdin });
+    expect(result.code).toBe(0);
+    expect(result.stdout).toMatch(/^You said: hello\n[^]*You said: \/not a command\n/);
+    expect(result.stdout).not.toContain("never sent");
+    for (const told of [
+      "/steer TEXT",
+      "The model sees 2 entries",
+      "Nothing runs and nothing waits",
+      "The model is demo/echo.",
+      "/compact comes with a later version.",
+      "There is no command /nonsense",
+    ])
+      expect(result.stderr).toContain(told);
+  });
+
+  it("changes session and model between turns", async () => {
+    const home = makeHome(demo);
+    await runInside(["run", "remember me", "--session", "old"], { home });
+    const stdin =
+      "/resume old\n/model demo/tools\nWhat did I ask before?\n/new\nWhat did I ask before?\n/resume nobody\n/model acme/x\n";
+    const result = await runInside(["chat", "--session", "s"], { home, stdin });
+    expect(result.stdout).toContain('"remember me"');
+    expect(result.stderr).toContain("Session old, 2 entries so far.");
+    expect(result.stderr).toContain("There is no session nobody");
+    expect(result.stderr).toContain('unknown provider "acme"');
+    expect(result.code).toBe(2);
+  });
+
+  it("tells a line it cannot send, goes on with the next one, and ends with that exit code", async () => {
+    const stdin = Buffer.concat([Buffer.from("one\n"), Buffer.from([0xff, 0xfe, 0x0a]), Buffer.from("two\n")]);
+    const result = await runInside(["chat", "--session", "s"], { home: makeHome(demo), stdin });
+    expect(result).toMatchObject({ code: 2, stderr: expect.stringContaining("not valid UTF-8") });
+    expect(result.stdout).toMatch(/You said: one\n[^]*You said: two\n/);
+  });
+
+  it("ends at SIGINT: the turn is stopped and no further line is taken", async () => {
+    const server = await serveModel(openAiStall("half"), openAiText("never"));
+    const home = makeHome(compatibleConfig(server));
+    const chat = startCli(["chat", "--session", "s"], { home, stdin: "first\nsecond\n" });
+    await chat.sees(/half/);
+    chat.child.kill("SIGINT");
+    expect(await chat.ended).toMatchObject({ code: 130, stdout: "half\n" });
+    expect(server.requests).toHaveLength(1);
+  });
+});
+
+async function chatWith(
+  ...answers: readonly Answer[]
+): Promise<{ readonly home: string; readonly chat: RunningCli; type(text: string): void }> {
+  const server = await serveModel(...answers);
+  const home = makeHome(compatibleConfig(server));
+  const chat = startOnTerminal(["chat", "--session", "s"], { home });
+  await chat.sees(/› /, "screen");
+  return { home, chat, type: (text) => void chat.child.stdin.write(text) };
+}
+
+describe("a chat on a terminal", () => {
+  it("shows a prompt, renders the answer, and leaves at Ctrl-D with exit 0", async () => {
+    const { chat, type } = await chatWith(openAiText("# Title\n\nSome **bold** text."));
+    type("hello\r");
+    await chat.sees(/Title[^]*bold[^]*text\.[^]*› /, "screen");
+    type("\u0004");
+    expect(await chat.ended).toMatchObject({ code: 0 });
+    expect(chat.screen).toContain("Title\n\nSome bold text.\n");
+    expect(chat.stdout).not.toContain("**");
+  });
+
+  it("Ctrl-C stops the turn and gives the prompt back; on an empty prompt it leaves, on a full one it clears", async () => {
+    const { chat, type, home } = await chatWith(openAiStall("half an answer"));
+    type("hello\r");
+    await chat.sees(/half an answer/, "screen");
+    type("\u0003");
+    await chat.sees(/interrupted \(user-stop\)[^]*› /, "screen");
+    type("typed and dropped");
+    await chat.sees(/typed and dropped/, "screen");
+    type("\u0003");
+    type("\u0003");
+    expect(await chat.ended).toMatchObject({ code: 0 });
+    const shown = await runInside(["sessions", "show", "s", "--json"], { home });
+    expect(JSON.parse(shown.stdout)).toMatchObject({ inputs: [{ end: "interrupted" }] });
+  });
+
+  it("what is typed during a turn steers it, and the person is told", async () => {
+    const { chat, type, home } = await chatWith(
+      openAiCall("shell", '{"command":"until [ -e go ]; do sleep 0.05; done"}', "Working."),
+      openAiText("steered answer"),
+    );
+    type("hello\r");
+    await chat.sees(/Allow\?/, "screen");
+    type("y\r");
+    await chat.sees(/▸.*shell/, "screen");
+    type("change of plan\r");
+    await chat.sees(/handed on/, "screen");
+    await runInside(["run", "unrelated", "--session", "t", "--model", "demo/echo"], { home });
+    await runCli(["run", "Write x to go", "--session", "t", "--model", "demo/tools", "--yes"], { home });
+    await chat.sees(/steered answer[^]*› /, "screen");
+    type("/exit\r");
+    expect(await chat.ended).toMatchObject({ code: 0 });
+    const { entries } = JSON.parse((await runInside(["sessions", "show", "s", "--json"], { home })).stdout) as {
+      entries: readonly { role: string; text?: string }[];
+    };
+    expect(entries.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "user", "assistant"]);
+    expect(entries[3]?.text).toBe("change of plan");
+  });
+
+  it("a message that the turn did not take before it ended gets its own turn, and its answer is shown", async () => {
+    const gate = makeGate();
+    const { chat, type } = await chatWith(openAiGatedText(gate, "first ", "half"), openAiText("second answer"));
+    type("hello\r");
+    await chat.sees(/first/, "screen");
+    type("one more thing\r");
+    await chat.sees(/handed on/, "screen");
+    gate.open();
+    await chat.sees(/second answer/, "screen");
+    type("/exit\r");
+    expect(await chat.ended).toMatchObject({ code: 0 });
+  });
+
+  it("output waits while a line is being typed, and goes on when it is emptied", async () => {
+    const gate = makeGate();
+    const { chat, type } = await chatWith(openAiGatedText(gate, "before ", "after"));
+    type("hello\r");
+    await chat.sees(/before/, "screen");
+    type("abc");
+    await chat.sees(/› .*abc/, "screen");
+    gate.open();
+    type("d");
+    await chat.sees(/d/, "screen");
+    expect(chat.stdout).not.toContain("after");
+    type("\u007f\u007f\u007f\u007f");
+    await chat.sees(/after[^]*› /, "screen");
+    type("\u0004");
+    expect(await chat.ended).toMatchObject({ code: 0 });
+  });
+
+  it("asks before a command runs, shows it in full, and takes no for an answer", async () => {
+    const { chat, type, home } = await chatWith(
+      openAiCall("shell", '{"command":"touch made\\u001b[2K"}'),
+      openAiText("As you wish."),
+    );
+    type("hello\r");
+    await chat.sees(
+      /shell asks to run:[^]*command: touch made\[2K[^]*Allow\? \[y\]es, \[n\]o, \[a\]lways shell/,
+      "screen",
+    );
+    type("what?\r");
+    await chat.sees(/Allow\?[^]*what\?[^]*Allow\?/, "screen");
+    type("n\r");
+    await chat.sees(/As you wish/, "screen");
+    type("\u0004");
+    await chat.ended;
+    const shown = await runInside(["sessions", "show", "s", "--json"], { home });
+    expect(JSON.parse(shown.stdout)).toMatchObject({ entries: [{}, {}, { role: "tool", status: "denied" }, {}] });
+  });
+});

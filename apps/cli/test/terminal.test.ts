@@ -1,0 +1,100 @@
+import { describe, expect, it } from "vitest";
+import { makeHome, startOnTerminal } from "./outside/built-cli.ts";
+import {
+  compatibleConfig,
+  makeGate,
+  openAiCall,
+  openAiGatedText,
+  openAiText,
+  serveModel,
+} from "./outside/model-server.ts";
+
+const escape = "\u001b";
+
+describe("a run on a terminal", () => {
+  it("spins while it waits, renders Markdown, and leaves no spinner behind", async () => {
+    const gate = makeGate();
+    const server = await serveModel(async (response, request) => {
+      await gate.opened;
+      await openAiText("- **one**\n", "- `two`\n")(response, request);
+    });
+    const run = startOnTerminal(["run", "go", "--session", "s"], { home: makeHome(compatibleConfig(server)) });
+    await run.sees(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/);
+    gate.open();
+    const { stdout, code } = await run.ended;
+    expect(code).toBe(0);
+    expect(stdout).toContain(`${escape}[1mone${escape}[22m`);
+    expect(stdout).toContain(`${escape}[36mtwo${escape}[39m`);
+    // The last thing drawn over the spinner's line is its removal.
+    const afterSpinner = stdout.slice(
+      Math.max(...["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"].map((frame) => stdout.lastIndexOf(frame))),
+    );
+    expect(afterSpinner).toContain(`\r${escape}[K`);
+  });
+
+  it("asks before a command runs, and always means always", async () => {
+    const server = await serveModel(
+      openAiCall("shell", '{"command":"echo first"}'),
+      openAiCall("shell", '{"command":"echo second"}'),
+      openAiText("Both ran."),
+    );
+    const run = startOnTerminal(["run", "go", "--session", "s"], { home: makeHome(compatibleConfig(server)) });
+    await run.sees(/Allow\?/);
+    run.child.stdin.write("a\r");
+    const { stdout, code } = await run.ended;
+    expect(code).toBe(0);
+    expect(stdout.match(/Allow\?/g)).toHaveLength(1);
+    expect(stdout).toMatch(/✓[^]*first[^]*✓[^]*second[^]*Both ran\./);
+  });
+
+  it("Ctrl-C at the question stops the turn", async () => {
+    const server = await serveModel(openAiCall("shell", '{"command":"echo first"}'), openAiText("never"));
+    const run = startOnTerminal(["run", "go", "--session", "s"], { home: makeHome(compatibleConfig(server)) });
+    await run.sees(/Allow\?/);
+    run.child.stdin.write("\u0003");
+    expect(await run.ended).toMatchObject({ code: 130, stdout: expect.stringContaining("interrupted (user-stop)") });
+  });
+
+  it("has no colour with NO_COLOR, and neither colour nor spinner on a dumb terminal", async () => {
+    const gate = makeGate();
+    gate.open();
+    const server = await serveModel(openAiGatedText(gate, "some **bold** ", "text"));
+    const home = makeHome(compatibleConfig(server));
+    const plain = await startOnTerminal(["run", "go"], { home, env: { NO_COLOR: "1" } }).ended;
+    // eslint-disable-next-line no-control-regex
+    expect(plain.stdout.replaceAll(/\r?\u001b\[K/g, "")).not.toMatch(/\u001b\[\d/);
+    expect(plain.stdout).toContain("some **bold** text");
+    const dumb = await startOnTerminal(["run", "go"], { home, env: { TERM: "dumb" } }).ended;
+    expect(dumb.stdout).not.toContain(escape);
+    expect(dumb.stdout).toContain("some **bold** text");
+  });
+
+  it("shows nothing of a model's control characters", async () => {
+    const server = await serveModel(openAiText(`evil ${escape}]0;title\u0007 ${escape}[2Jtext`));
+    const { stdout } = await startOnTerminal(["run", "go"], { home: makeHome(compatibleConfig(server)) }).ended;
+    expect(stdout).toContain("evil ]0;title [2Jtext");
+  });
+
+  it("chat works on a dumb terminal too", async () => {
+    const chat = startOnTerminal(["chat", "--session", "s"], {
+      home: makeHome("model: demo/echo\n"),
+      env: { TERM: "dumb" },
+    });
+    await chat.sees(/> /);
+    chat.child.stdin.write("hello\r");
+    await chat.sees(/You said: hello[^]*> /);
+    chat.child.stdin.write("/exit\r");
+    const ended = await chat.ended;
+    expect(ended.code).toBe(0);
+    expect(ended.stdout).not.toContain(escape);
+  });
+
+  it("top shows what runs until Ctrl-C, and gives the terminal back", async () => {
+    const top = startOnTerminal(["top"], { home: makeHome() });
+    await top.sees(/No turn is running\./);
+    top.child.stdin.write("\u0003");
+    const { stdout, code } = await top.ended;
+    expect(code).toBe(0);
+    expect(stdout).toContain(`${escape}[?1049l`);
+  });
+});
