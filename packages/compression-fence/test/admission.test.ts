@@ -82,6 +82,31 @@ describe("admission of a commit", () => {
     commit?.finish();
   });
 
+  it("a summary begun while another commits may be committed when that one is over", async () => {
+    const fence = createCompressionFence({ host: virtualHost() });
+    const commit = fence.begin();
+    const result = await replaceWithSummary(fence, {
+      basis: 1,
+      summarise: async () => commit?.finish(),
+      apply: async () => ({ kind: "applied" }),
+    });
+    expect(result).toEqual({ kind: "applied" });
+  });
+
+  it("the commit is in flight for as long as the write takes", async () => {
+    const fence = createCompressionFence({ host: virtualHost() });
+    const result = await replaceWithSummary(fence, {
+      basis: 1,
+      summarise: async () => "s",
+      apply: async () => {
+        await Promise.resolve();
+        return { kind: "applied", wasInFlight: fence.commitInFlight };
+      },
+    });
+    expect(result).toEqual({ kind: "applied", wasInFlight: true });
+    expect(fence.commitInFlight).toBe(false);
+  });
+
   it("a write that fails frees the fence and its error comes out", async () => {
     const fence = createCompressionFence({ host: virtualHost() });
     const failing = replaceWithSummary(fence, {

@@ -23,7 +23,6 @@ export function createCommitWaits(timers: Timers): CommitWaits {
   const ends = new Set<() => void>();
   const wait = (barrier: CommitBarrier, boundMs: number): Promise<void> =>
     new Promise((resolve, reject) => {
-      let isBehindPoll = false;
       const release = (): void => {
         cancel();
         ends.delete(end);
@@ -34,8 +33,7 @@ export function createCommitWaits(timers: Timers): CommitWaits {
       };
       // A late timer runs before late data: behind the poll phase, progress that had already arrived has voided a claim.
       const goBehindPoll = (): void => {
-        if (isBehindPoll || !ends.has(end)) return;
-        isBehindPoll = true;
+        if (!ends.has(end)) return;
         cancel();
         cancel = timers.afterPoll(end);
       };

@@ -78,7 +78,7 @@ export interface TurnInterrupt {
   /** The interrupt of a child turn: a hard stop goes down to it with its reason, a soft one only if it came first. */
   child(dependencies?: Pick<TurnInterruptDependencies, "commitBarrier">): TurnInterrupt;
   /**
-   * The turn has ended: waits end, phases and children are let go, later stops answer `already-finished`. Returns the
+   * The turn has ended: waits end, parent and children are let go, later stops answer `already-finished`. Returns the
    * steers that were never delivered. Safe to repeat; a second call returns none.
    */
   finish(): readonly string[];
@@ -186,7 +186,6 @@ class Turn implements TurnInterrupt {
   finish(): readonly string[] {
     this.#state = { kind: "finished", record: this.current };
     this.#waits.endAll();
-    this.#phases.endAll();
     this.#children.clear();
     this.#leaveParent();
     return this.#steers.end();

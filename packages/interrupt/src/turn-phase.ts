@@ -19,7 +19,6 @@ export interface TurnPhases {
   enter(kind: TurnPhaseKind): TurnPhase;
   has(kind: TurnPhaseKind): boolean;
   abort(kind: TurnPhaseKind, reason: CodedError<InterruptErrorCode>): void;
-  endAll(): void;
 }
 
 export function createTurnPhases(report: FaultReporter): TurnPhases {
@@ -37,7 +36,6 @@ export function createTurnPhases(report: FaultReporter): TurnPhases {
       const meant = Array.from(open.keys()).filter((guarded) => open.get(guarded) === kind);
       for (const guarded of meant) guarded.abort(reason);
     },
-    endAll: () => open.clear(),
   };
 }
 

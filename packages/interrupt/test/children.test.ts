@@ -1,4 +1,7 @@
 import { createCompressionFence } from "@turnkeeper/compression-fence";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import type { TurnInterrupt } from "@turnkeeper/interrupt";
 import { describe, expect, it } from "vitest";
 import { leaseLost, makeScene, softStop, stalled, userStop } from "./scene.ts";
 
@@ -119,5 +122,29 @@ describe("the turns of children", () => {
     expect(await turn.interrupt(userStop)).toBe("already-finished");
     expect(child.signal.aborted).toBe(false);
     expect(await child.interrupt(userStop)).toBe("published");
+  });
+
+  it("are kept in memory by no parent once they, or it, have finished", async () => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const { turn, host } = makeScene();
+    const over = makeScene().turn;
+    const born = (parent: TurnInterrupt, finishes: boolean): WeakRef<TurnInterrupt> => {
+      const child = parent.child();
+      if (finishes) child.finish();
+      return new WeakRef(child);
+    };
+    const finished = Array.from({ length: 50 }, () => born(turn, true));
+    const orphaned = Array.from({ length: 50 }, () => born(over, false));
+    over.finish();
+    const isGone = (ref: WeakRef<TurnInterrupt>): boolean => ref.deref() === undefined;
+    // A WeakRef holds its target until the job that made it is over, hence the hops.
+    for (let hop = 0; hop < 10 && ![...finished, ...orphaned].every(isGone); hop++) {
+      await host.settle();
+      collect();
+    }
+    expect(finished.filter(isGone)).toHaveLength(50);
+    expect(orphaned.filter(isGone)).toHaveLength(50);
+    expect([turn.current, over.current]).toEqual([undefined, undefined]);
   });
 });

@@ -163,6 +163,18 @@ describe("a stop with a claim", () => {
     expect(late.consume()).toBe(true);
   });
 
+  it("does not wait for a commit where it has nothing left to do", async () => {
+    const scene = makeScene({ options: { commitWaitMs: 500 } });
+    const commit = scene.fence.begin();
+    const user = scene.turn.interrupt({ ...softStop, hard: true });
+    await scene.host.advance(500);
+    await user;
+    const stopping = scene.turn.interrupt({ ...stalled, claim: scene.claim() });
+    expect(scene.host.pendingTimerCount()).toBe(0);
+    expect(await stopping).toBe("already-interrupted");
+    commit?.finish();
+  });
+
   it("hardens a soft stop that the turn has ignored", async () => {
     const scene = makeScene();
     await scene.turn.interrupt(softStop);

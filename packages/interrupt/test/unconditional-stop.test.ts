@@ -46,6 +46,33 @@ describe("a stop without a claim", () => {
     expect(scene.host.pendingTimerCount()).toBe(0);
   });
 
+  it("soft waits for no commit, and can be hardened while it runs", async () => {
+    const scene = makeScene();
+    const commit = scene.fence.begin();
+    const soft = scene.turn.interrupt(softStop);
+    expect(scene.host.pendingTimerCount()).toBe(0);
+    expect(await soft).toBe("published");
+    const hard = scene.turn.interrupt(leaseLost);
+    commit?.finish();
+    await scene.host.advance(0);
+    expect(await hard).toBe("published");
+    expect(scene.turn.current).toMatchObject({ reason: "lease-lost", earlier: { reason: "user-stop" } });
+  });
+
+  it("never tells a barrier whose commit still runs to cancel", async () => {
+    let cancelCount = 0;
+    const commitBarrier = {
+      commitInFlight: true,
+      settled: () => new Promise<void>(() => {}),
+      cancelPending: () => void cancelCount++,
+    };
+    const scene = makeScene({ commitBarrier });
+    const stopping = scene.turn.interrupt(userStop);
+    await scene.host.advance(turnInterruptDefaults.commitWaitMs);
+    expect(await stopping).toBe("published");
+    expect(cancelCount).toBe(0);
+  });
+
   it("with commitWaitMs 0 does not wait at all", async () => {
     const scene = makeScene({ options: { commitWaitMs: 0 } });
     scene.fence.begin();
