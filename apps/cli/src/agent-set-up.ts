@@ -9,8 +9,10 @@ import type { CommandContext } from "./command-context.ts";
 import type { CommandIo } from "./command-io.ts";
 import type { Config } from "./config/config.ts";
 import { endLeftProcesses } from "./left-processes.ts";
+import { messageBytesMax } from "./message.ts";
 import { openModel } from "./model-choice.ts";
 import type { ModelChoice } from "./model-choice.ts";
+import { workingFolderOf } from "./places.ts";
 import { socketFolderOf } from "./store-location.ts";
 
 /** What a process needs to take part in a store's sessions. */
@@ -44,6 +46,7 @@ export function agentOptionsOf(config: Config, workspace: string): AgentOptions 
       pollMs: turn_liveness.poll_s * 1000,
     },
     waitMs: turn_lease.wait_s * 1000,
+    inputBytesMax: messageBytesMax,
   };
 }
 
@@ -98,7 +101,7 @@ export async function seatAgent(
   const [{ createAgent }, tools] = await Promise.all([import("@turnkeeper/agent-core"), toolsOf(io, context)]);
   const agent = await createAgent(
     { store: seat.store, model, tools, host: systemHost, presence: seat.presence, endProcesses: endLeftProcesses },
-    agentOptionsOf(context.config, io.workingFolder),
+    agentOptionsOf(context.config, workingFolderOf(io)),
   );
   return { agent, model, close: () => closeAll([() => model.close(), () => agent.close()]) };
 }

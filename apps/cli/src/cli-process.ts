@@ -3,14 +3,15 @@ import { complain } from "./command-io.ts";
 import type { CommandIo } from "./command-io.ts";
 import { exitCode } from "./exit-code.ts";
 import { Output } from "./output.ts";
+import { oneLine } from "./one-line.ts";
 import { runCommandLine } from "./program.ts";
 
-function workingFolderOf(process: NodeJS.Process): string {
+function workingFolderOf(process: NodeJS.Process): string | undefined {
   try {
     return process.cwd();
   } catch {
-    // The folder was deleted under the shell; whatever needs it will say so.
-    return "/";
+    // Whoever needs it says so: help and version do not.
+    return undefined;
   }
 }
 
@@ -24,7 +25,7 @@ function ioOf(process: NodeJS.Process): CommandIo {
     stderr: new Output(process.stderr, process.env),
     environment: process.env,
     workingFolder: workingFolderOf(process),
-    userFolder: process.env["HOME"] ?? homedir(),
+    userFolder: homedir(),
     onSignal: (signal, listener) => {
       process.on(signal, listener);
       return () => process.removeListener(signal, listener);
@@ -63,6 +64,9 @@ export async function runProcess(process: NodeJS.Process): Promise<void> {
   };
   process.on("uncaughtException", onDefect);
   process.on("unhandledRejection", onDefect);
+  // Node's own way takes two lines and names its flags.
+  process.removeAllListeners("warning");
+  process.on("warning", (warning) => complain(io, oneLine(`${warning.name}: ${warning.message}`)));
   // A promise that never settles would end Node silently, with exit 0 and work undone.
   process.on("beforeExit", () => onDefect(new Error("nothing was left to wait for before the command had ended")));
 

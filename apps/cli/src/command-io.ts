@@ -10,7 +10,8 @@ export interface CommandIo {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly environment: Environment;
-  readonly workingFolder: string;
+  /** Absent where it was deleted under the shell. */
+  readonly workingFolder: string | undefined;
   readonly userFolder: string;
   /** Calls `listener` for each arrival of the signal, in place of what the system would do. Returns the way back. */
   onSignal(signal: CommandSignal, listener: () => void): () => void;

@@ -13,7 +13,7 @@ function codeOfStoreFailure(code: string): number {
 }
 
 const usageCode =
-  /^(USAGE|OPTION_INVALID|INPUT_EMPTY|INPUT_TOO_LARGE|INPUT_ID_INVALID|SESSION_ID_INVALID|input_id_conflict)$/;
+  /^(USAGE|OPTION_INVALID|INPUT_EMPTY|INPUT_TOO_LARGE|INPUT_ID_INVALID|SESSION_ID_INVALID|input_id_conflict|GATEWAY_UNPROTECTED)$/;
 
 function codeOf(code: string): number {
   if (usageCode.test(code)) return exitCode.usage;

@@ -3,6 +3,8 @@ import { access, mkdir, stat } from "node:fs/promises";
 import path from "node:path";
 import { cliError, systemCodeOf } from "./cli-error.ts";
 import type { CommandIo } from "./command-io.ts";
+import { absolutePath } from "./places.ts";
+import type { Places } from "./places.ts";
 
 /** Where the home folder is and who said so. */
 export interface HomeLocation {
@@ -10,22 +12,13 @@ export interface HomeLocation {
   readonly source: "--home" | "TURNKEEPER_HOME" | "default";
 }
 
-/** `~` and `~/…` as a shell would read them; config.yaml and environment files are not read by one. */
-export function expandHome(text: string, userFolder: string): string {
-  return text === "~" || text.startsWith("~/") ? path.join(userFolder, text.slice(1)) : text;
-}
-
-export function locateHome(
-  io: Pick<CommandIo, "environment" | "workingFolder" | "userFolder">,
-  flag?: string,
-): HomeLocation {
-  const absolute = (text: string): string => path.resolve(io.workingFolder, expandHome(text, io.userFolder));
+export function locateHome(io: Places & Pick<CommandIo, "environment">, flag?: string): HomeLocation {
   if (flag !== undefined) {
     if (flag === "") throw cliError("USAGE", "--home needs a folder, got an empty value.");
-    return { folder: absolute(flag), source: "--home" };
+    return { folder: absolutePath(io, flag), source: "--home" };
   }
   const fromEnvironment = io.environment["TURNKEEPER_HOME"];
-  if (fromEnvironment) return { folder: absolute(fromEnvironment), source: "TURNKEEPER_HOME" };
+  if (fromEnvironment) return { folder: absolutePath(io, fromEnvironment), source: "TURNKEEPER_HOME" };
   return { folder: path.join(io.userFolder, ".turnkeeper"), source: "default" };
 }
 

@@ -1,7 +1,7 @@
 import { cliError, systemCodeOf } from "./cli-error.ts";
 import type { CommandIo } from "./command-io.ts";
 
-/** The largest message, in bytes of UTF-8: agent-core's own default, known here so that no more is read than is taken. */
+/** The largest message, in bytes of UTF-8: a mebibyte; more would be in the way of every later turn. */
 export const messageBytesMax = 1_048_576;
 
 function tooLarge(what: string): Error {

@@ -2,8 +2,8 @@ import { stat } from "node:fs/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { cliError, systemCodeOf } from "./cli-error.ts";
-import type { CommandIo } from "./command-io.ts";
-import { expandHome } from "./home.ts";
+import { absolutePath } from "./places.ts";
+import type { Places } from "./places.ts";
 
 /** Which store a command works on, and who said so. */
 export interface StoreLocation {
@@ -11,9 +11,9 @@ export interface StoreLocation {
   readonly source: "--store" | "config.yaml" | "default";
 }
 
-function pathOf(text: string, folder: string, userFolder: string): string {
+function pathOf(text: string, places: Places, from?: string): string {
   const [, scheme] = /^([A-Za-z][A-Za-z0-9+.-]+):/.exec(text) ?? [];
-  if (scheme === undefined) return path.resolve(folder, expandHome(text, userFolder));
+  if (scheme === undefined) return absolutePath(places, text, from);
   if (scheme.toLowerCase() === "file") {
     try {
       return fileURLToPath(text);
@@ -32,13 +32,13 @@ function pathOf(text: string, folder: string, userFolder: string): string {
 
 /** `--store` from the folder the user stands in, then `store.url` from the home, then `state.db` there. */
 export function locateStore(
-  io: Pick<CommandIo, "workingFolder" | "userFolder">,
+  places: Places,
   from: { readonly flag?: string | undefined; readonly configured: string; readonly home: string },
 ): StoreLocation {
   const { flag, configured, home } = from;
   if (flag === "") throw cliError("USAGE", "--store needs a path, got an empty value.");
-  if (flag !== undefined) return { path: pathOf(flag, io.workingFolder, io.userFolder), source: "--store" };
-  if (configured !== "") return { path: pathOf(configured, home, io.userFolder), source: "config.yaml" };
+  if (flag !== undefined) return { path: pathOf(flag, places), source: "--store" };
+  if (configured !== "") return { path: pathOf(configured, places, home), source: "config.yaml" };
   return { path: path.join(home, "state.db"), source: "default" };
 }
 

@@ -7,8 +7,13 @@ import type { CommandIo } from "../command-io.ts";
 import { exitCode } from "../exit-code.ts";
 import { chooseModel, modelNote } from "../model-choice.ts";
 
-/** How long requests that run may take to end once the gateway drains; what runs then is stopped as `shutdown`. */
+/** How long requests that run may take to end once the gateway drains. */
 const drainMs = 10_000;
+const lastWordsMs = 1000;
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => void systemHost.timers.after(ms, resolve, { keepAlive: false }));
+}
 
 /** `turnkeeper gateway`: serves the store until SIGTERM or Ctrl-C, then drains. */
 export async function gateway(
@@ -41,12 +46,10 @@ export async function gateway(
     await stopAsked(io);
     io.stderr.line("Draining.");
     const closed = server.close();
-    await Promise.race([
-      closed,
-      new Promise<void>((resolve) => void systemHost.timers.after(drainMs, resolve, { keepAlive: false })),
-    ]);
+    await Promise.race([closed, pause(drainMs)]);
+    // What still runs is stopped as `shutdown`, and its clients are told; then nobody is waited for any more.
     await seated.close();
-    await closed;
+    await Promise.race([closed, pause(lastWordsMs)]);
     return exitCode.ok;
   } finally {
     await closeAll([() => seat.close(), () => seated.close()]);

@@ -31,9 +31,8 @@ export function styleOf(hasColour: boolean): Style {
   });
 }
 
-// C0 but for tab and newline, DEL, C1, and the marks that reorder what a reader sees.
-// eslint-disable-next-line no-control-regex
-const unprintable = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+// Control characters but for tab and newline, and the marks that reorder what a reader sees.
+const unprintable = /[^\P{Cc}\t\n]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 /**
  * Text of a model, a tool or another process as a terminal may show it: without the characters that would move the

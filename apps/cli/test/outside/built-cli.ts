@@ -25,7 +25,9 @@ function isStale(project: string): boolean {
 /** What ships is what is tested: builds what is missing or older than its source, which the whole suite has done before. */
 function ensureBuilt(): void {
   if (isBuilt) return;
-  const projects = ["packages", "apps"].flatMap((kind) => readdirSync(path.join(root, kind)).map((name) => path.join(root, kind, name)));
+  const projects = ["packages", "apps"].flatMap((kind) =>
+    readdirSync(path.join(root, kind)).map((name) => path.join(root, kind, name)),
+  );
   if (projects.some(isStale)) {
     const compiler = path.join(root, "node_modules/typescript-native/bin/tsc");
     spawnSync(process.execPath, [compiler, "-b", path.join(root, "apps/cli")], { stdio: "ignore" });
@@ -106,8 +108,7 @@ export class RunningCli {
 
   /** What was written, as a person at a terminal reads it. */
   get screen(): string {
-    // eslint-disable-next-line no-control-regex
-    return this.stdout.replaceAll(/\u001b\[[0-9;?]*[A-Za-z]/g, "").replaceAll("\r", "");
+    return this.stdout.replaceAll(/\p{Cc}\[[0-9;?]*[A-Za-z]/gu, "").replaceAll("\r", "");
   }
 
   /** Resolves once what was written matches; rejects when the command ends without it. */

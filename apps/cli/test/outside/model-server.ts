@@ -21,6 +21,8 @@ export interface ModelServer {
   /** Ends with /v1, as a base URL does. */
   readonly url: string;
   readonly requests: readonly ModelRequest[];
+  /** Resolves when the first request has come. */
+  readonly asked: Promise<void>;
   close(): Promise<void>;
 }
 
@@ -38,6 +40,7 @@ afterEach(async () => {
 /** Answers the requests in order; the last answer goes on for all that follow. */
 export async function serveModel(...answers: readonly Answer[]): Promise<ModelServer> {
   const requests: ModelRequest[] = [];
+  const first = makeGate();
   const server = createServer((message, response) => {
     const chunks: Buffer[] = [];
     message.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -45,6 +48,7 @@ export async function serveModel(...answers: readonly Answer[]): Promise<ModelSe
       const body = JSON.parse(Buffer.concat(chunks).toString("utf8")) as ModelRequest["body"];
       const request = { url: message.url ?? "", headers: message.headers, body, index: requests.length };
       requests.push(request);
+      first.open();
       const answer = answers[Math.min(request.index, answers.length - 1)];
       void answer?.(response, request);
     });
@@ -54,6 +58,7 @@ export async function serveModel(...answers: readonly Answer[]): Promise<ModelSe
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     requests,
+    asked: first.opened,
     close: () => closeServer(server),
   };
 }

@@ -1,0 +1,33 @@
+import { expect, it } from "vitest";
+import { makeHome, runCli, startCli } from "./outside/built-cli.ts";
+import { compatibleConfig, makeGate, openAiGatedText, serveModel } from "./outside/model-server.ts";
+
+it("serves the store's sessions, drains at SIGTERM and exits 0", async () => {
+  const gate = makeGate();
+  const server = await serveModel(openAiGatedText(gate, "one ", "two"));
+  const home = makeHome(compatibleConfig(server));
+  const gateway = startCli(["gateway", "--port", "0"], { home });
+  await gateway.sees(/Listening on (\S+)/);
+  const url = /Listening on (\S+)/.exec(gateway.stdout)?.[1] ?? "";
+  expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  const answer = fetch(`${url}/v1/sessions/s/turns`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ input: "hello" }),
+  });
+  await server.asked;
+  gateway.child.kill("SIGTERM");
+  await gateway.sees(/Draining/, "stderr");
+  gate.open();
+  expect(await (await answer).json()).toMatchObject({ outcome: "answered", text: "one two" });
+  expect(await gateway.ended).toMatchObject({ code: 0 });
+  const shown = await runCli(["sessions", "show", "s", "--json"], { home });
+  expect(JSON.parse(shown.stdout)).toMatchObject({ inputs: [{ end: "answered" }] });
+});
+
+it("refuses a public address without a token", async () => {
+  const result = await runCli(["gateway", "--host", "0.0.0.0", "--port", "0"], {
+    home: makeHome("model: demo/echo\n"),
+  });
+  expect(result).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("TURNKEEPER_GATEWAY_TOKEN") });
+});
