@@ -12,7 +12,7 @@ describe("the queue of a turn's events", () => {
         for await (const event of queue) read.push(event);
       })();
       queue.push("a");
-      for (let tick = 0; tick < delay; tick++) await null;
+      for (let tick = 0; tick < delay; tick++) await Promise.resolve();
       queue.push("b");
       queue.push("c");
       queue.close();

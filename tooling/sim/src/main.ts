@@ -21,5 +21,6 @@ for (let seed = first; seed < first + seeds; seed++) {
   console.error(`seed ${seed}:\n${report.violations.map((one) => `  ${one}`).join("\n")}`);
 }
 console.log(`${seeds} seeds, ${violating} with violations; replay one with --first SEED --seeds 1`);
-for (const [what, count] of Object.entries(reached).toSorted()) console.log(`  ${what}: ${count}`);
+for (const [what, count] of Object.entries(reached).toSorted(([left], [right]) => left.localeCompare(right)))
+  console.log(`  ${what}: ${count}`);
 process.exitCode = violating === 0 ? 0 : 1;

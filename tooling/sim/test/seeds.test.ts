@@ -1,45 +1,32 @@
 import { describe, expect, it } from "vitest";
 import { World } from "../src/world.ts";
+import type { RunReport } from "../src/world.ts";
 
 const seeds = 120;
 const steps = 90;
 
+/** A green run must have been somewhere: each of these was met often enough to mean something. */
+const wanted = [
+  ...["fault die", "fault stop", "fault busy", "fault unknown", "kill", "stop", "suspend", "effect", "silence"],
+  ...["answered", "failed", "busy", "queued", "cancelled"].map((outcome) => `outcome ${outcome}`),
+  ...["stalled", "lease-lost", "user-stop", "user-message"].map((reason) => `outcome interrupted ${reason}`),
+];
+
+function rarelyReached(reports: readonly RunReport[]): string[] {
+  const total = (what: string): number => reports.reduce((sum, { reached }) => sum + (reached[what] ?? 0), 0);
+  return wanted.filter((what) => total(what) < 10);
+}
+
 describe("the whole system under faults between any two steps", () => {
   it(
     `keeps every invariant after every step, and comes to rest, for ${seeds} seeds`,
-    { timeout: 120_000 },
+    { timeout: 180_000 },
     async () => {
-      const reached: Record<string, number> = {};
-      for (let seed = 1; seed <= seeds; seed++) {
-        const report = await new World(seed).run(steps);
-        expect(report.violations, `replay with: pnpm sim --first ${seed} --seeds 1 --steps ${steps}`).toEqual([]);
-        for (const [what, count] of Object.entries(report.reached)) reached[what] = (reached[what] ?? 0) + count;
-      }
-      // A green run must have been somewhere: every fault and every end was met, often enough to mean something.
-      const wanted = [
-        "fault die",
-        "fault stop",
-        "fault busy",
-        "fault unknown",
-        "kill",
-        "stop",
-        "suspend",
-        "effect",
-        "silence",
-      ];
-      for (const what of [
-        ...wanted,
-        "outcome answered",
-        "outcome failed",
-        "outcome busy",
-        "outcome queued",
-        "outcome cancelled",
-      ]) {
-        expect(reached[what] ?? 0, what).toBeGreaterThanOrEqual(10);
-      }
-      for (const reason of ["stalled", "lease-lost", "user-stop", "user-message"]) {
-        expect(reached[`outcome interrupted ${reason}`] ?? 0, reason).toBeGreaterThanOrEqual(10);
-      }
+      const reports: RunReport[] = [];
+      for (let seed = 1; seed <= seeds; seed++) reports.push(await new World(seed).run(steps));
+      // Replay one with: pnpm sim --steps 90 --seeds 1 --first SEED
+      expect(reports.filter(({ violations }) => violations.length > 0)).toEqual([]);
+      expect(rarelyReached(reports)).toEqual([]);
     },
   );
 
