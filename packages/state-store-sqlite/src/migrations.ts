@@ -30,26 +30,26 @@ export function newestSchemaVersion(): number {
   return migrations().at(-1)?.version ?? 0;
 }
 
-function versionOf(rows: Connection): number {
-  return Number(rows.pragma("user_version"));
-}
-
 /**
  * Tells by reading alone what the file is: 0 for a new one, else its schema version. Throws `STORE_NEWER` for one
  * that a later release wrote, and `STORE_UNAVAILABLE` for a database of another program.
  */
 export function schemaVersion(rows: Connection, path: string): number {
-  const version = versionOf(rows);
+  // One statement, so one state of the file: another process may be making this store right now.
+  const found = rows.get<{ version: number; all_count: number; own_count: number }>(
+    `SELECT user_version AS version,
+       (SELECT count(*) FROM sqlite_schema WHERE type = 'table') AS all_count,
+       (SELECT count(*) FROM sqlite_schema WHERE name IN ('store', 'session', 'lease', 'input') AND type = 'table') AS own_count
+     FROM pragma_user_version`,
+  );
+  const version = found?.version ?? 0;
   if (version > newestSchemaVersion())
     throw storeError(
       "STORE_NEWER",
       `Could not open the store ${path}: it has schema version ${version} and this release knows ${newestSchemaVersion()}. Nothing was touched; update @turnkeeper/state-store-sqlite.`,
       { path, version, knownVersion: newestSchemaVersion() },
     );
-  const tables = rows.get<{ all_count: number; own_count: number }>(
-    "SELECT count(*) AS all_count, count(*) FILTER (WHERE name IN ('store', 'session', 'lease', 'input')) AS own_count FROM sqlite_schema WHERE type = 'table'",
-  );
-  const isOurs = version === 0 ? tables?.all_count === 0 : tables?.own_count === 4;
+  const isOurs = version === 0 ? found?.all_count === 0 : found?.own_count === 4;
   if (!isOurs)
     throw storeError(
       "STORE_UNAVAILABLE",

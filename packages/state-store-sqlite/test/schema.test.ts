@@ -1,8 +1,11 @@
+import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemHost } from "@turnkeeper/kernel";
 import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
 import Database from "better-sqlite3";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { Connection } from "../src/connection.ts";
+import { schemaVersion } from "../src/migrations.ts";
 import { outputOf, startProcess } from "./store-process.ts";
 import { tempFolder } from "./temp-folder.ts";
 
@@ -41,6 +44,32 @@ test("processes that start together on new files make each schema once, and all 
   expect(told.flat()).toHaveLength(60);
   for (const path of paths) expect(dump(path)).toBe(dump(paths[0] as string));
 }, 120_000);
+
+test("a store that another process makes in the middle of a look is not taken for another program's", async () => {
+  const made = join(folder(), "made.db");
+  await (await openSqliteStore(made, { host: systemHost })).close();
+  const path = join(folder(), "state.db");
+  writeFileSync(path, "");
+  const reader = new Connection(path, "read");
+  let isMade = false;
+  const makeAfter = <Answer>(answer: Answer): Answer => {
+    if (!isMade) copyFileSync(made, path);
+    isMade = true;
+    return answer;
+  };
+  const { get, pragma } = Connection.prototype;
+  vi.spyOn(Connection.prototype, "get").mockImplementation(function (this: Connection, ...call) {
+    return makeAfter(get.apply(this, call));
+  });
+  vi.spyOn(Connection.prototype, "pragma").mockImplementation(function (this: Connection, ...call) {
+    return makeAfter(pragma.apply(this, call));
+  });
+  expect(schemaVersion(reader, path)).toBe(0);
+  expect(isMade).toBe(true);
+  vi.restoreAllMocks();
+  expect(schemaVersion(reader, path)).toBe(1);
+  reader.close();
+});
 
 test("rows that make no sense are refused by the schema itself", async () => {
   const path = join(folder(), "state.db");
