@@ -25,11 +25,12 @@ import type { PeriodicHandle, PeriodicScheduler } from "@turnkeeper/periodic-sch
 import type { TurnLivenessErrorCode } from "./errors.ts";
 import { faultReporter, textOf } from "./fault.ts";
 import type { FaultReporter } from "./fault.ts";
-import type { AbortClaim, ProgressClock, ProgressSnapshot } from "./progress-clock.ts";
+import type { AbortClaim, ProgressClock } from "./progress-clock.ts";
 import { createSamplingGaps } from "./sampling-gap.ts";
 import type { SamplingGaps } from "./sampling-gap.ts";
 import { checkSettings } from "./settings.ts";
 import type { TurnLivenessSettings } from "./settings.ts";
+import type { StallObservation, WatchedTurn } from "./watched-turn.ts";
 
 export interface WatchTurnDependencies {
   readonly clock: ProgressClock;
@@ -39,39 +40,19 @@ export interface WatchTurnDependencies {
   readonly onFault?: FaultReporter;
 }
 
-/** What was seen of a silent turn. An observation, never a verdict. */
-export interface StallObservation extends ProgressSnapshot {
-  readonly name: string;
-  readonly timeoutMs: number;
-}
-
-/** The turn that is watched. Callbacks are short and synchronous; one that throws is reported and changes nothing. */
-export interface WatchedTurn {
-  /** Names the turn in faults and among the scheduler's tasks. */
-  readonly name: string;
-  /** Re-reads the lease after a gap; false or a rejection: judge nobody on this look. */
-  confirmLease?(): Promise<boolean>;
-  /**
-   * Stops the turn if the claim can still be consumed: consume it in the same synchronous step that publishes the stop.
-   * True: published. False or a rejection: nothing was published, and the turn goes on.
-   */
-  commitAbort(claim: AbortClaim, observation: StallObservation): Promise<boolean>;
-  /** The turn is silent beyond its bound; a stop will be tried. At most once a generation. */
-  onStall(observation: StallObservation): void;
-  /** Progress has followed an observation. */
-  onResume?(): void;
-  /** The stop was published: the place to say "aborted". */
-  onAborted(observation: StallObservation): void;
-  /** Behind `onAborted`: the place to stop renewing the lease. */
-  withdraw?(): void;
-}
-
 export interface WatchHandle {
   /**
-   * Ends the watch: no look begins any more, and a commit in flight is waited for, a second at most. After it resolves
-   * nothing is called. Safe to repeat.
+   * Ends the watch: no look begins any more, an abort that is not published yet is vetoed, and the answer of one that is
+   * published is waited for, a second at most. After it resolves nothing is called. Safe to repeat.
    */
   stop(): Promise<void>;
+}
+
+/** What a look is waiting for. */
+interface Wait {
+  /** Whether what is waited for has had its effect already: then the end of the watch does not cut it short. */
+  hasActed(): boolean;
+  end(): void;
 }
 
 /** A lease is one row: a store that takes longer has no say in this look. */
@@ -94,7 +75,7 @@ class TurnWatch implements WatchHandle {
   #wasPutOff = false;
   #observed: StallObservation | undefined;
   #failureCount = 0;
-  #wait: { readonly endsWith: "over" | "closed"; end(): void } | undefined;
+  #wait: Wait | undefined;
 
   constructor(dependencies: WatchTurnDependencies, settings: TurnLivenessSettings, turn: WatchedTurn) {
     this.#clock = dependencies.clock;
@@ -113,8 +94,8 @@ class TurnWatch implements WatchHandle {
 
   async stop(): Promise<void> {
     if (this.#state === "watching") this.#state = "over";
-    // A commit in flight may have published: its answer is waited for, so that "aborted" is still said.
-    if (this.#wait?.endsWith === "over") this.#wait.end();
+    // A stop that was published is waited for, so that "aborted" is still said.
+    if (!this.#wait?.hasActed()) this.#wait?.end();
     await this.#task.cancel({ waitMs: stopWaitMs });
     this.#state = "closed";
     this.#wait?.end();
@@ -137,7 +118,7 @@ class TurnWatch implements WatchHandle {
     const { generation } = this.#clock.snapshot();
     // A timer that is late runs before the data that is late: let the poll phase deliver it first.
     this.#gaps.plan(0);
-    await this.#until("over", (end) => this.#host.timers.afterPoll(end));
+    await this.#until((end) => this.#host.timers.afterPoll(end));
     if (await this.#mustPutOff()) return true;
     const observation: StallObservation = Object.freeze({
       ...this.#clock.snapshot(),
@@ -180,8 +161,15 @@ class TurnWatch implements WatchHandle {
 
   async #commit(reserved: AbortClaim, observation: StallObservation): Promise<void> {
     let isAwaited = true;
-    // Nobody would say "aborted" for a stop that is published after the watch has turned away.
-    const claim: AbortClaim = { consume: () => isAwaited && this.#isWatching() && reserved.consume() };
+    let isConsumed = false;
+    const claim: AbortClaim = {
+      consume: () => {
+        // Nobody would say "aborted" for a stop that is published after the watch has turned away.
+        if (!isAwaited || !this.#isWatching() || !reserved.consume()) return false;
+        isConsumed = true;
+        return true;
+      },
+    };
     const commit = async (): Promise<void> => {
       try {
         if (await this.#turn.commitAbort(claim, observation)) this.#settle(observation);
@@ -189,7 +177,7 @@ class TurnWatch implements WatchHandle {
         this.#countFailure(error);
       }
     };
-    const isAnswered = await this.#within(commitAnswerMs, "closed", commit());
+    const isAnswered = await this.#within(commitAnswerMs, commit(), () => isConsumed);
     isAwaited = false;
     if (!isAnswered) this.#countFailure(new Error(`no answer within ${commitAnswerMs / 1000} s`));
   }
@@ -203,7 +191,7 @@ class TurnWatch implements WatchHandle {
   }
 
   #countFailure(error: unknown): void {
-    if (this.#state === "closed" || ++this.#failureCount !== failuresReported) return;
+    if (!this.#isWatching() || ++this.#failureCount !== failuresReported) return;
     const { name } = this.#turn;
     const message = `The turn ${name} is stalled and its abort has failed ${failuresReported} times (last: ${textOf(error)}). It is left running and watched on; stop it by hand.`;
     this.#report(
@@ -227,27 +215,27 @@ class TurnWatch implements WatchHandle {
         );
       }
     };
-    return (await this.#within(leaseAnswerMs, "over", confirm())) && isOurs;
+    return (await this.#within(leaseAnswerMs, confirm())) && isOurs;
   }
 
-  /** Whether `work` settled within `boundMs`, and before the watch was over or closed. */
-  async #within(boundMs: number, endsWith: "over" | "closed", work: Promise<void>): Promise<boolean> {
+  /** Whether `work` settled within `boundMs` and before the watch was stopped. */
+  async #within(boundMs: number, work: Promise<void>, hasActed?: () => boolean): Promise<boolean> {
     let isSettled = false;
-    await this.#until(endsWith, (end) => {
+    await this.#until((end) => {
       void work.then(() => {
         isSettled = true;
         end();
       });
       return this.#host.timers.after(boundMs, end);
-    });
+    }, hasActed);
     return isSettled;
   }
 
-  /** Waits until `arm`'s callback is called, or until the watch is over or closed; nothing stays armed. */
-  async #until(endsWith: "over" | "closed", arm: (end: () => void) => () => void): Promise<void> {
+  /** Waits until `arm`'s callback is called, or until the watch is stopped; nothing stays armed. */
+  async #until(arm: (end: () => void) => () => void, hasActed: () => boolean = () => false): Promise<void> {
     let disarm = (): void => {};
     await new Promise<void>((resolve) => {
-      this.#wait = { endsWith, end: resolve };
+      this.#wait = { hasActed, end: resolve };
       disarm = arm(resolve);
     });
     this.#wait = undefined;

@@ -1,5 +1,5 @@
 import { watchTurn } from "@turnkeeper/turn-liveness";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { makeScene, settings } from "./scene.ts";
 
 const { timeoutMs, pollMs } = settings;
@@ -40,9 +40,7 @@ describe("what an observer is told", () => {
   });
 
   it("a fault that nobody takes, or that its taker drops, becomes a process warning", async () => {
-    const warnings: string[] = [];
-    const onWarning = (warning: Error): void => void warnings.push(warning.message);
-    process.on("warning", onWarning);
+    const emitWarning = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     const scene = makeScene({ settings: "off" });
     const onStall = (): never => {
       throw new Error("terminal closed");
@@ -55,8 +53,7 @@ describe("what an observer is told", () => {
     watchTurn({ clock, scheduler, host }, settings, { name: "first", ...facts });
     watchTurn({ clock, scheduler, host, onFault }, settings, { name: "second", ...facts });
     await scene.virtual.advance(stallMs + pollMs);
-    process.off("warning", onWarning);
-    expect(warnings).toEqual([
+    expect(emitWarning.mock.calls.map(([warning]) => warning)).toEqual([
       "onStall of the watch over turn first threw: terminal closed. The watch went on.",
       "onStall of the watch over turn second threw: terminal closed. The watch went on.",
     ]);
@@ -148,9 +145,7 @@ describe("an abort that fails", () => {
     await scene.virtual.advance(stallMs + 3 * (30_000 + pollMs));
     expect(scene.faults.map((fault) => fault.code)).toEqual(["ABORT_FAILING"]);
     expect(scene.faults[0]?.message).toContain("no answer within 30 s");
-    const ended = scene.end();
-    await scene.virtual.advance(1000);
-    expect(await ended).toBe(0);
+    expect(await scene.end()).toBe(0);
   });
 
   it("by the end of the watch does not count", async () => {
@@ -162,9 +157,7 @@ describe("an abort that fails", () => {
     const scene = makeScene({ turn: { commitAbort } });
     await scene.virtual.advance(stallMs + 2 * pollMs);
     expect(attempts).toBe(3);
-    const ended = scene.end();
-    await scene.virtual.advance(1000);
-    expect(await ended).toBe(0);
+    expect(await scene.end()).toBe(0);
     expect(scene.faults).toEqual([]);
   });
 });

@@ -97,6 +97,17 @@ describe("a turn that moves after all", () => {
   });
 });
 
+describe("a turn that only looked stuck", () => {
+  it("is not even observed when the poll phase brings a declared wait", async () => {
+    const scene = makeScene();
+    await scene.virtual.advance(timeoutMs - 1);
+    scene.receive(() => void scene.clock.declareWait({ kind: "model", name: "slow", boundMs: 60_000 }));
+    await scene.virtual.advance(10 * pollMs);
+    expect(scene.events).toEqual([]);
+    expect(await scene.end()).toBe(0);
+  });
+});
+
 describe("an abort claim", () => {
   it("is consumed once", () => {
     const { clock } = makeScene({ settings: "off" });

@@ -70,13 +70,14 @@ describe("the end of a watch", () => {
     expect(scene.faults).toEqual([]);
   });
 
-  it("vetoes an abort that has not been published yet", async () => {
+  it("vetoes an abort that has not been published yet, and does not wait for it", async () => {
     const held = deferred();
     const scene = makeScene({ at: { "before-consume": () => held.promise } });
     await scene.virtual.advance(stallMs);
     const stopped = scene.watch.stop();
     held.resolve();
     await stopped;
+    await scene.virtual.settle();
     expect(scene.events).toEqual(["stalled", "vetoed"]);
     expect(scene.virtual.pendingTimerCount()).toBe(0);
   });
