@@ -35,13 +35,14 @@ export interface InterruptRecord {
  */
 export type InterruptOutcome = "published" | "vetoed" | "already-interrupted" | "already-finished";
 
-interface RecordFacts {
-  readonly atMs: number;
+/** Where a stop comes from and what it follows. */
+export interface InterruptOrigin {
   readonly fromParent: boolean;
   readonly earlier: InterruptRecord | undefined;
 }
 
-export function recordOf(request: InterruptRequest, { atMs, fromParent, earlier }: RecordFacts): InterruptRecord {
+export function recordOf(request: InterruptRequest, origin: InterruptOrigin, atMs: number): InterruptRecord {
+  const { fromParent, earlier } = origin;
   const { hard, reason, by, message } = request;
   return Object.freeze({
     hard,

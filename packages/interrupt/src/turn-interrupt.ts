@@ -32,7 +32,7 @@ import type { FaultReporter } from "./fault.ts";
 import { createGuardedSignal } from "./guarded-signal.ts";
 import type { GuardedSignal } from "./guarded-signal.ts";
 import { interruptedError, recordOf } from "./interrupt-record.ts";
-import type { InterruptOutcome, InterruptRecord, InterruptRequest } from "./interrupt-record.ts";
+import type { InterruptOrigin, InterruptOutcome, InterruptRecord, InterruptRequest } from "./interrupt-record.ts";
 import { resolveTurnInterruptOptions } from "./options.ts";
 import type { ResolvedTurnInterruptOptions, TurnInterruptOptions } from "./options.ts";
 import { createSteerQueue } from "./steer-queue.ts";
@@ -82,12 +82,6 @@ export interface TurnInterrupt {
    * steers that were never delivered. Safe to repeat; a second call returns none.
    */
   finish(): readonly string[];
-}
-
-/** Where a stop comes from and what it follows. */
-interface Origin {
-  readonly fromParent: boolean;
-  readonly earlier: InterruptRecord | undefined;
 }
 
 interface Wiring {
@@ -210,7 +204,7 @@ class Turn implements TurnInterrupt {
   async #stopAtOnce(request: InterruptRequest, fromParent: boolean): Promise<InterruptOutcome> {
     const standing = standingOf(this.#state, request.hard);
     if (standing) return standing;
-    const origin: Origin = { fromParent, earlier: this.current };
+    const origin: InterruptOrigin = { fromParent, earlier: this.current };
     const barrier = request.hard ? this.#barrierInFlight() : undefined;
     if (barrier === undefined) {
       this.#publish(request, origin);
@@ -245,8 +239,8 @@ class Turn implements TurnInterrupt {
     void this.#stopAtOnce(record, true);
   }
 
-  #publish(request: InterruptRequest, origin: Origin, kind: "stopped" | "hardening" = "stopped"): void {
-    const record = recordOf(request, { atMs: this.#wiring.host.clock.wallMs(), ...origin });
+  #publish(request: InterruptRequest, origin: InterruptOrigin, kind: "stopped" | "hardening" = "stopped"): void {
+    const record = recordOf(request, origin, this.#wiring.host.clock.wallMs());
     const reason = interruptedError(record);
     // A listener may finish the turn; the stop it is told of still goes down.
     const children = [...this.#children];
