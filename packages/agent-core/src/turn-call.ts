@@ -119,7 +119,8 @@ export class TurnCall {
   /** The session is held by somebody: says so at once and then ever more rarely, and starts the caller's patience. */
   waiting(holder: HolderView | undefined): void {
     if (this.#isFinished || this.#turnId !== undefined) return;
-    this.#holder = holder ?? this.#holder;
+    // A holder carries more than this: what others need to ask it, and nobody's business in an event.
+    if (holder) this.#holder = { pid: holder.pid, host: holder.host, instanceId: holder.instanceId };
     if (this.#waitingSinceMs !== undefined) return;
     this.#waitingSinceMs = this.#host.clock.monotonicMs();
     this.#notice(firstNoticeMs);
