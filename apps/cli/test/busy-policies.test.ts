@@ -1,7 +1,8 @@
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { eventsOf, makeHome, runCli, startCli, typesOf } from "./outside/built-cli.ts";
+import { runInside } from "./inside/command-line.ts";
+import { eventsOf, makeHome, startCli, typesOf } from "./outside/built-cli.ts";
 import type { RunningCli } from "./outside/built-cli.ts";
 import {
   compatibleConfig,
@@ -27,21 +28,21 @@ async function holdSession(
 describe("a busy session", () => {
   it("reject stores nothing and answers busy with exit 75", async () => {
     const { home } = await holdSession(openAiStall("held"));
-    const result = await runCli(
+    const result = await runInside(
       ["run", "second", "--session", "s", "--on-busy", "reject", "--input-id", "refused", "--json"],
       { home },
     );
     expect(typesOf(result.stdout)).toEqual(["turn.finished"]);
     expect(eventsOf(result.stdout)[0]).toMatchObject({ outcome: "busy" });
     expect(result.code).toBe(75);
-    const shown = await runCli(["sessions", "show", "s", "--json"], { home });
+    const shown = await runInside(["sessions", "show", "s", "--json"], { home });
     expect(shown.stdout).not.toContain("refused");
   });
 
   it("queue answers at once; the holder runs it before it exits, and its stdout carries its own answer only", async () => {
     const gate = makeGate();
     const { home, holder } = await holdSession(openAiGatedText(gate, "a b ", "c"), openAiText("answer to the queued"));
-    const queued = await runCli(
+    const queued = await runInside(
       ["run", "queued message", "--session", "s", "--on-busy", "queue", "--input-id", "queued", "--json"],
       { home },
     );
@@ -52,7 +53,7 @@ describe("a busy session", () => {
     expect(eventsOf(ended.stdout).at(-1)).toMatchObject({ outcome: "answered", text: "a b c" });
     expect(ended.stdout).not.toContain("answer to the queued");
     expect(ended.code).toBe(0);
-    const shown = await runCli(["sessions", "show", "s", "--json"], { home });
+    const shown = await runInside(["sessions", "show", "s", "--json"], { home });
     expect(JSON.parse(shown.stdout)).toMatchObject({
       inputs: [{ end: "answered" }, { inputId: "queued", end: "answered" }],
     });
@@ -64,7 +65,9 @@ describe("a busy session", () => {
       openAiCall("shell", '{"command":"until [ -e go ]; do sleep 0.05; done"}', "Working."),
       openAiText("steered answer"),
     );
-    const steered = await runCli(["run", "change of plan", "--session", "s", "--on-busy", "steer", "--json"], { home });
+    const steered = await runInside(["run", "change of plan", "--session", "s", "--on-busy", "steer", "--json"], {
+      home,
+    });
     expect(eventsOf(steered.stdout).at(-1)).toMatchObject({ outcome: "queued" });
     expect(steered.code).toBe(0);
     writeFileSync(path.join(home, "go"), "");
@@ -75,7 +78,7 @@ describe("a busy session", () => {
 
   it("interrupt stops the running turn for the newer message, which is answered next", async () => {
     const { home, holder } = await holdSession(openAiStall("held"), openAiText("newer answer"));
-    const newer = await runCli(["run", "newer", "--session", "s", "--on-busy", "interrupt"], { home });
+    const newer = await runInside(["run", "newer", "--session", "s", "--on-busy", "interrupt"], { home });
     expect(newer).toMatchObject({ code: 0, stdout: "newer answer\n" });
     const ended = await holder.ended;
     expect(eventsOf(ended.stdout).at(-1)).toMatchObject({ outcome: "interrupted", reason: "user-message" });
@@ -88,16 +91,16 @@ describe("the same input id", () => {
     const server = await serveModel(openAiText("only answer"), openAiText("never asked"));
     const home = makeHome(compatibleConfig(server));
     const args = ["run", "hello", "--session", "s", "--input-id", "once"];
-    expect(await runCli(args, { home })).toMatchObject({ code: 0, stdout: "only answer\n" });
-    expect(await runCli(args, { home })).toMatchObject({ code: 0, stdout: "only answer\n" });
+    expect(await runInside(args, { home })).toMatchObject({ code: 0, stdout: "only answer\n" });
+    expect(await runInside(args, { home })).toMatchObject({ code: 0, stdout: "only answer\n" });
     expect(server.requests).toHaveLength(1);
   });
 
   it("with other content is a conflict: exit 2, and the first one is untouched", async () => {
     const server = await serveModel(openAiText("only answer"));
     const home = makeHome(compatibleConfig(server));
-    await runCli(["run", "hello", "--session", "s", "--input-id", "once"], { home });
-    const other = await runCli(["run", "other", "--session", "s", "--input-id", "once", "--json"], { home });
+    await runInside(["run", "hello", "--session", "s", "--input-id", "once"], { home });
+    const other = await runInside(["run", "other", "--session", "s", "--input-id", "once", "--json"], { home });
     expect(eventsOf(other.stdout).at(-1)).toMatchObject({ outcome: "failed", reason: "input_id_conflict" });
     expect(other.code).toBe(2);
     expect(server.requests).toHaveLength(1);

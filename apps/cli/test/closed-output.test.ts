@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { makeHome, runCli, runShell } from "./outside/built-cli.ts";
+import { runInside } from "./inside/command-line.ts";
+import { makeHome, runShell } from "./outside/built-cli.ts";
 import {
   compatibleConfig,
   openAiGatedText,
@@ -18,14 +19,14 @@ describe("a closed stdout", () => {
     const home = makeHome(compatibleConfig(server));
     const piped = await runShell('$CLI run go --session s | head -1; echo "code ${PIPESTATUS[0]}"', { home });
     expect(piped).toMatchObject({ stdout: "line 0\ncode 0\n", stderr: expect.not.stringMatching(/EPIPE|Error|at /) });
-    expect(await runCli(["run", "again", "--session", "s"], { home })).toMatchObject({ code: 0, stdout: "fine\n" });
-    expect(await runCli(["sessions", "verify"], { home })).toMatchObject({ code: 0 });
+    expect(await runInside(["run", "again", "--session", "s"], { home })).toMatchObject({ code: 0, stdout: "fine\n" });
+    expect(await runInside(["sessions", "verify"], { home })).toMatchObject({ code: 0 });
   });
 
   it("ends a long listing quietly", async () => {
     const server = await serveModel(openAiText("x".repeat(400_000)));
     const home = makeHome(compatibleConfig(server));
-    await runCli(["run", "go", "--session", "s"], { home });
+    await runInside(["run", "go", "--session", "s"], { home });
     const piped = await runShell('$CLI sessions export s | head -c 10; echo; echo "code ${PIPESTATUS[0]}"', { home });
     expect(piped).toMatchObject({ stdout: '{"type":"s\ncode 0\n', stderr: "" });
   });

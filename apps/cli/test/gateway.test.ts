@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { makeHome, runCli, startCli } from "./outside/built-cli.ts";
+import { runInside } from "./inside/command-line.ts";
+import { makeHome, startCli } from "./outside/built-cli.ts";
 import { compatibleConfig, makeGate, openAiGatedText, serveModel } from "./outside/model-server.ts";
 
 it("serves the store's sessions, drains at SIGTERM and exits 0", async () => {
@@ -21,12 +22,12 @@ it("serves the store's sessions, drains at SIGTERM and exits 0", async () => {
   gate.open();
   expect(await (await answer).json()).toMatchObject({ outcome: "answered", text: "one two" });
   expect(await gateway.ended).toMatchObject({ code: 0 });
-  const shown = await runCli(["sessions", "show", "s", "--json"], { home });
+  const shown = await runInside(["sessions", "show", "s", "--json"], { home });
   expect(JSON.parse(shown.stdout)).toMatchObject({ inputs: [{ end: "answered" }] });
 });
 
 it("refuses a public address without a token", async () => {
-  const result = await runCli(["gateway", "--host", "0.0.0.0", "--port", "0"], {
+  const result = await runInside(["gateway", "--host", "0.0.0.0", "--port", "0"], {
     home: makeHome("model: demo/echo\n"),
   });
   expect(result).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("TURNKEEPER_GATEWAY_TOKEN") });

@@ -1,7 +1,8 @@
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { eventsOf, makeHome, runCli } from "./outside/built-cli.ts";
+import { runInside } from "./inside/command-line.ts";
+import { eventsOf, makeHome } from "./outside/built-cli.ts";
 import { compatibleConfig, httpError, openAiCall, openAiText, serveModel } from "./outside/model-server.ts";
 import type { Answer } from "./outside/model-server.ts";
 
@@ -45,14 +46,17 @@ describe("a provider that fails", () => {
     it(`${name}: the turn fails with ${reason}, exit 1, and the session is usable afterwards`, async () => {
       const broken = await serveModel(answer);
       const home = makeHome(compatibleConfig(broken));
-      const result = await runCli(["run", "hello", "--session", "s", "--json"], { home });
+      const result = await runInside(["run", "hello", "--session", "s", "--json"], { home });
       expect(eventsOf(result.stdout).at(-1)).toMatchObject({ outcome: "failed", reason });
       expect(result).toMatchObject({ code: 1, stderr: oneLine(told) });
       const working = await serveModel(openAiText("fine"));
       writeFileSync(path.join(home, "config.yaml"), compatibleConfig(working));
-      expect(await runCli(["run", "again", "--session", "s"], { home })).toMatchObject({ code: 0, stdout: "fine\n" });
+      expect(await runInside(["run", "again", "--session", "s"], { home })).toMatchObject({
+        code: 0,
+        stdout: "fine\n",
+      });
       expect(JSON.stringify(working.requests[0]?.body.messages)).toContain("hello");
-      expect(await runCli(["sessions", "verify"], { home })).toMatchObject({ code: 0 });
+      expect(await runInside(["sessions", "verify"], { home })).toMatchObject({ code: 0 });
     });
   }
 
@@ -62,7 +66,7 @@ describe("a provider that fails", () => {
       openAiText("fine"),
     );
     const home = makeHome(compatibleConfig(server));
-    const result = await runCli(["run", "hello", "--session", "s"], { home });
+    const result = await runInside(["run", "hello", "--session", "s"], { home });
     expect(result).toMatchObject({
       code: 0,
       stdout: "fine\n",
@@ -75,7 +79,7 @@ describe("a provider that fails", () => {
     const { url, close } = await serveModel(openAiText("never"));
     await close();
     const home = makeHome(`model: openai-compatible/x\nproviders:\n  openai-compatible: { base_url: "${url}" }\n`);
-    const result = await runCli(["run", "hello", "--session", "s", "--json"], { home });
+    const result = await runInside(["run", "hello", "--session", "s", "--json"], { home });
     expect(eventsOf(result.stdout).at(-1)).toMatchObject({ outcome: "failed", reason: "MODEL_UNREACHABLE" });
     expect(result).toMatchObject({ code: 1, stderr: oneLine(/127\.0\.0\.1/) });
   });
@@ -91,7 +95,7 @@ describe("a model that calls tools badly", () => {
     it(`${name}: the model is told, and the turn goes on`, async () => {
       const server = await serveModel(call, openAiText("I see."));
       const home = makeHome(compatibleConfig(server));
-      const result = await runCli(["run", "go", "--session", "s", "--yes"], { home });
+      const result = await runInside(["run", "go", "--session", "s", "--yes"], { home });
       expect(result).toMatchObject({ code: 0, stdout: "I see.\n" });
       expect(JSON.stringify(server.requests[1]?.body.messages)).toContain(told);
     });
@@ -103,7 +107,7 @@ describe("a model that calls tools badly", () => {
       openAiText("I see."),
     );
     const home = makeHome(compatibleConfig(server));
-    expect(await runCli(["run", "go", "--session", "s", "--yes"], { home })).toMatchObject({
+    expect(await runInside(["run", "go", "--session", "s", "--yes"], { home })).toMatchObject({
       code: 0,
       stdout: "I see.\n",
     });

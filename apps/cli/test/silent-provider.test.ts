@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { eventsOf, makeHome, runCli, typesOf } from "./outside/built-cli.ts";
+import { runInside } from "./inside/command-line.ts";
+import { eventsOf, makeHome, typesOf } from "./outside/built-cli.ts";
 import { compatibleConfig, openAiStall, openAiText, serveModel } from "./outside/model-server.ts";
 
 const watchful = "agent:\n  turn_liveness: { timeout_s: 1.5, poll_s: 0.2 }\n";
@@ -13,14 +14,17 @@ describe("a provider that stops talking", () => {
       const server = await serveModel(answer, openAiText("fine"));
       const home = makeHome(compatibleConfig(server, watchful));
       const startedAt = performance.now();
-      const result = await runCli(["run", "go", "--session", "s", "--json"], { home });
+      const result = await runInside(["run", "go", "--session", "s", "--json"], { home });
       // Bound, two polls, and the time a loaded machine takes to start a process.
       expect(performance.now() - startedAt).toBeLessThan(15_000);
       expect(eventsOf(result.stdout).at(-1)).toMatchObject({ outcome: "interrupted", reason: "stalled" });
       expect(typesOf(result.stdout)).toContain("turn.stalled");
       expect(result.stderr).toMatch(/interrupted \(stalled\): No progress for \d/);
       expect(result.code).toBe(130);
-      expect(await runCli(["run", "again", "--session", "s"], { home })).toMatchObject({ code: 0, stdout: "fine\n" });
+      expect(await runInside(["run", "again", "--session", "s"], { home })).toMatchObject({
+        code: 0,
+        stdout: "fine\n",
+      });
     });
   }
 
@@ -31,7 +35,7 @@ describe("a provider that stops talking", () => {
     const home = makeHome(
       `model: openai-compatible/test\nproviders:\n  openai-compatible: { base_url: "${server.url}", silence_s: 30 }\n${watchful}`,
     );
-    expect(await runCli(["run", "go", "--session", "s"], { home })).toMatchObject({
+    expect(await runInside(["run", "go", "--session", "s"], { home })).toMatchObject({
       code: 0,
       stdout: "slow but there\n",
     });

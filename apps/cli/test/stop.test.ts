@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { eventsOf, makeHome, runCli, startCli, startOnTerminal } from "./outside/built-cli.ts";
+import { runInside } from "./inside/command-line.ts";
+import { eventsOf, makeHome, startCli, startOnTerminal } from "./outside/built-cli.ts";
 import { compatibleConfig, openAiCall, openAiStall, openAiText, serveModel } from "./outside/model-server.ts";
 
 describe("stopping a turn", () => {
@@ -12,7 +13,7 @@ describe("stopping a turn", () => {
     const ended = await run.ended;
     expect(ended).toMatchObject({ code: 130, signal: null, stdout: "half an\n" });
     expect(ended.stderr).toContain("interrupted (user-stop)");
-    expect(await runCli(["run", "again", "--session", "s"], { home })).toMatchObject({ code: 0, stdout: "whole\n" });
+    expect(await runInside(["run", "again", "--session", "s"], { home })).toMatchObject({ code: 0, stdout: "whole\n" });
     expect(JSON.stringify(server.requests[1]?.body.messages)).toContain("half an");
   });
 
@@ -30,12 +31,12 @@ describe("stopping a turn", () => {
     const pressedAt = performance.now();
     expect(await run.ended).toMatchObject({ code: 130 });
     expect(performance.now() - pressedAt).toBeLessThan(15_000);
-    const shown = await runCli(["sessions", "show", "s", "--json"], { home });
+    const shown = await runInside(["sessions", "show", "s", "--json"], { home });
     expect(JSON.parse(shown.stdout)).toMatchObject({
       inputs: [{ end: "interrupted" }],
       entries: [{ role: "user" }, { role: "assistant" }, { role: "tool", status: "interrupted" }],
     });
-    expect(await runCli(["sessions", "verify", "s"], { home })).toMatchObject({ code: 0 });
+    expect(await runInside(["sessions", "verify", "s"], { home })).toMatchObject({ code: 0 });
   });
 
   it("SIGTERM ends the turn as shutdown and the process with 130", async () => {
@@ -62,8 +63,8 @@ describe("stopping a turn", () => {
     expect(ended.code).toBe(130);
     holder.child.kill("SIGKILL");
     await holder.ended;
-    expect(await runCli(["run", "third", "--session", "s"], { home })).toMatchObject({ code: 0 });
-    const shown = await runCli(["sessions", "show", "s", "--json"], { home });
+    expect(await runInside(["run", "third", "--session", "s"], { home })).toMatchObject({ code: 0 });
+    const shown = await runInside(["sessions", "show", "s", "--json"], { home });
     expect(JSON.parse(shown.stdout)).toMatchObject({
       inputs: [{ end: "interrupted" }, { inputId: "second", end: "answered" }, { end: "answered" }],
     });
@@ -74,13 +75,13 @@ describe("stopping a turn", () => {
     const home = makeHome(compatibleConfig(server));
     const run = startCli(["run", "go", "--session", "s", "--json"], { home });
     await run.sees(/half/);
-    const why = await runCli(["why", "s"], { home });
+    const why = await runInside(["why", "s"], { home });
     expect(why.stdout).toMatch(new RegExp(`holder +pid ${run.pid} on .* \\(alive\\)`));
     expect(why.stdout).toContain("next      The turn goes on to its end.");
-    const top = await runCli(["top", "--json"], { home });
+    const top = await runInside(["top", "--json"], { home });
     expect(JSON.parse(top.stdout)).toMatchObject({ session: "s", pid: run.pid, state: "alive", pendingCount: 0 });
     const askedAt = performance.now();
-    const stop = await runCli(["stop", "s"], { home });
+    const stop = await runInside(["stop", "s"], { home });
     expect(stop).toMatchObject({ code: 0, stderr: expect.stringContaining(`Asked pid ${run.pid}`) });
     const ended = await run.ended;
     expect(performance.now() - askedAt).toBeLessThan(10_000);
@@ -95,12 +96,12 @@ describe("stopping a turn", () => {
     await run.sees(/half/);
     run.child.kill("SIGKILL");
     await run.ended;
-    const stop = await runCli(["stop", "s"], { home });
+    const stop = await runInside(["stop", "s"], { home });
     expect(stop).toMatchObject({
       code: 1,
       stderr: expect.stringContaining("had died, and its turn is settled as crashed now"),
     });
-    expect(await runCli(["stop", "s"], { home })).toMatchObject({
+    expect(await runInside(["stop", "s"], { home })).toMatchObject({
       code: 1,
       stderr: "turnkeeper: Nothing runs on session s.\n",
     });

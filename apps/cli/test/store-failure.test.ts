@@ -1,7 +1,8 @@
 import { renameSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { eventsOf, makeHome, runCli, runShell, startCli } from "./outside/built-cli.ts";
+import { runInside } from "./inside/command-line.ts";
+import { eventsOf, makeHome, runShell, startCli } from "./outside/built-cli.ts";
 import { compatibleConfig, makeGate, openAiGatedText, openAiText, serveModel } from "./outside/model-server.ts";
 
 it("a store that is replaced under a turn ends it with its code and exit 74; back in its place it works again", async () => {
@@ -19,8 +20,8 @@ it("a store that is replaced under a turn ends it with its code and exit 74; bac
     stderr: expect.stringMatching(/^turnkeeper: failed \(STORE_REPLACED\): [^\n]*\n$/),
   });
   renameSync(path.join(home, "moved.db"), path.join(home, "state.db"));
-  expect(await runCli(["run", "again", "--session", "s"], { home })).toMatchObject({ code: 0, stdout: "fine\n" });
-  expect(await runCli(["sessions", "verify"], { home })).toMatchObject({ code: 0 });
+  expect(await runInside(["run", "again", "--session", "s"], { home })).toMatchObject({ code: 0, stdout: "fine\n" });
+  expect(await runInside(["sessions", "verify"], { home })).toMatchObject({ code: 0 });
 });
 
 it("a working folder that was deleted is told on one line, and only where it is needed", async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { eventsOf, makeHome, runCli, startCli, typesOf } from "./outside/built-cli.ts";
+import { runInside } from "./inside/command-line.ts";
+import { eventsOf, makeHome, startCli, typesOf } from "./outside/built-cli.ts";
 import {
   compatibleConfig,
   makeGate,
@@ -15,7 +16,7 @@ interface Shown {
 }
 
 async function shown(home: string, session: string): Promise<Shown> {
-  return JSON.parse((await runCli(["sessions", "show", session, "--json"], { home })).stdout) as Shown;
+  return JSON.parse((await runInside(["sessions", "show", session, "--json"], { home })).stdout) as Shown;
 }
 
 describe("two processes on one session", () => {
@@ -39,7 +40,7 @@ describe("two processes on one session", () => {
       ["assistant", "second answer"],
     ]);
     expect(inputs.map(({ end }) => end)).toEqual(["answered", "answered"]);
-    expect(await runCli(["sessions", "verify", "--json"], { home })).toMatchObject({
+    expect(await runInside(["sessions", "verify", "--json"], { home })).toMatchObject({
       code: 0,
       stdout: '{"violations":[]}\n',
     });
@@ -62,10 +63,12 @@ describe("two processes on one session", () => {
     expect(two.code).toBe(0);
     expect((await shown(home, "s")).inputs.find(({ inputId }) => inputId === "killed")?.end).toBe("interrupted");
     // The first caller's own question, asked again under its id: it ran once, and this is how it ended.
-    const again = await runCli(["run", "first message", "--session", "s", "--input-id", "killed", "--json"], { home });
+    const again = await runInside(["run", "first message", "--session", "s", "--input-id", "killed", "--json"], {
+      home,
+    });
     expect(eventsOf(again.stdout).at(-1)).toMatchObject({ outcome: "interrupted", reason: "crashed" });
     expect(again.code).toBe(130);
-    expect(await runCli(["sessions", "verify"], { home })).toMatchObject({ code: 0 });
+    expect(await runInside(["sessions", "verify"], { home })).toMatchObject({ code: 0 });
   });
 
   it("a session left by a dead process is free at once for the next run", async () => {
@@ -75,12 +78,15 @@ describe("two processes on one session", () => {
     await first.sees(/begun/);
     first.child.kill("SIGKILL");
     await first.ended;
-    const why = await runCli(["why", "s", "--json"], { home });
+    const why = await runInside(["why", "s", "--json"], { home });
     expect(JSON.parse(why.stdout)).toMatchObject({
       holder: { pid: first.pid, state: "dead" },
       next: expect.stringContaining("died"),
     });
-    expect(await runCli(["run", "next", "--session", "s"], { home })).toMatchObject({ code: 0, stdout: "went on\n" });
+    expect(await runInside(["run", "next", "--session", "s"], { home })).toMatchObject({
+      code: 0,
+      stdout: "went on\n",
+    });
   });
 
   it("a wait that runs out is told as busy with exit 75, and stores no turn", async () => {
@@ -88,7 +94,7 @@ describe("two processes on one session", () => {
     const home = makeHome(compatibleConfig(server));
     const first = startCli(["run", "first message", "--session", "s"], { home });
     await first.sees(/begun/);
-    const second = await runCli(["run", "second", "--session", "s", "--wait-timeout", "0.5", "--json"], { home });
+    const second = await runInside(["run", "second", "--session", "s", "--wait-timeout", "0.5", "--json"], { home });
     expect(typesOf(second.stdout)).toEqual(["input.accepted", "turn.waiting", "turn.finished"]);
     expect(eventsOf(second.stdout).at(-1)).toMatchObject({ outcome: "busy", reason: "session_busy" });
     expect(second.code).toBe(75);
