@@ -43,7 +43,7 @@ export interface Agent extends AsyncDisposable {
   /**
    * Runs one input on a session: accepted means stored, and a stored input has exactly one durable end. Answers at once
    * with the call; its events and its result follow. Throws `SESSION_ID_INVALID`, `INPUT_EMPTY`, `INPUT_TOO_LARGE`,
-   * `INPUT_ID_INVALID` or `AGENT_CLOSED`, and nothing is stored then.
+   * `INPUT_ID_INVALID`, `TURN_REENTRANT` or `AGENT_CLOSED`, and nothing is stored then.
    */
   run(sessionId: string, input: string, options?: RunOptions): Turn;
   /** Asks the session's running turn to stop, in whatever process it runs. Answers at once. */

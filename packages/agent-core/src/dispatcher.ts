@@ -4,6 +4,7 @@ import type { LeaseView, OfferResult, RequestStopResult, Runner } from "@turnkee
 import { followInput } from "./follow.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
 import { deadGrantOf, reapTurns } from "./reaper.ts";
+import { refuseReentry } from "./reentry.ts";
 import { checkedSessionId } from "./session-id.ts";
 import { endOfStoreFailure, SessionRunner } from "./session-runner.ts";
 import type { RunnerDeps, TurnBody } from "./session-runner.ts";
@@ -77,11 +78,13 @@ export class Dispatcher implements AsyncDisposable {
 
   run(sessionId: string, input: string, options: RunOptions = {}): Turn {
     if (this.#isClosed) throw new CodedError("AGENT_CLOSED", "The agent is closed; make another one.");
+    const { onBusy = "wait" } = options;
+    if (onBusy === "wait" || onBusy === "interrupt") refuseReentry(sessionId);
     const call = new TurnCall(this.#deps.host, {
       sessionId: checkedSessionId(sessionId),
       inputId: checkedInputId(options.inputId ?? this.#deps.host.random.id()),
       text: checkedInput(input, this.#options),
-      onBusy: options.onBusy ?? "wait",
+      onBusy,
       waitMs: options.waitMs ?? this.#options.waitMs,
       approval: options.approval ?? "deny",
     });

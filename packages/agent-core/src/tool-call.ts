@@ -1,6 +1,7 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { JsonValue, ToolBody, ToolStatus } from "@turnkeeper/state-store";
+import { insideTurn } from "./reentry.ts";
 import { parseArguments } from "./tool-input.ts";
 import type { ParsedArguments, ToolSet } from "./tool-input.ts";
 import type { AnyTool, ToolContext, ToolDefinition } from "./tool.ts";
@@ -133,12 +134,12 @@ function contextOf(deps: ToolRunDeps, call: PreparedCall): ToolContext {
 }
 
 async function execute(deps: ToolRunDeps, call: PreparedCall, tool: ToolDefinition, value: unknown): Promise<Settled> {
-  const { clock, interrupt } = deps.scope;
+  const { sessionId, clock, interrupt } = deps.scope;
   const boundMs = typeof tool.boundMs === "function" ? tool.boundMs(value) : (tool.boundMs ?? defaultBoundMs);
   using _wait = clock.declareWait({ kind: "tool", name: call.name, boundMs });
   const run = async (): Promise<Settled> => {
     try {
-      const output = await tool.execute(value, contextOf(deps, call));
+      const output = await insideTurn(sessionId, () => tool.execute(value, contextOf(deps, call)));
       return interrupt.signal.aborted
         ? { status: "interrupted", output: output ?? null }
         : { status: "ok", output: output ?? null };

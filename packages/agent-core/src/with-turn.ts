@@ -8,6 +8,7 @@ import { resolveAgentOptions } from "./options.ts";
 import type { AgentOptions } from "./options.ts";
 import type { RunOptions } from "./turn-call.ts";
 import { withKnownOutcome } from "./unknown-outcome.ts";
+import { insideTurn } from "./reentry.ts";
 import type { TurnScope } from "./turn-machinery.ts";
 
 /** What somebody else's agent loop works with inside a turn. */
@@ -91,7 +92,7 @@ export async function withTurn<Value>(
         run: async (scope, start) => {
           const isOwn = start.input.inputId === call.inputId;
           try {
-            const value = await body(handleOf(machinery, scope, start.input));
+            const value = await insideTurn(scope.sessionId, () => body(handleOf(machinery, scope, start.input)));
             if (isOwn) own = { value };
             return { outcome: "answered" };
           } catch (error) {

@@ -123,6 +123,26 @@ describe("a tool call", () => {
     expect((await bench.eventsOf(asked)).map((event) => event.type)).toContain("approval.requested");
   });
 
+  it("that asks for a turn on its own session is refused at once, not left to wait for itself", async () => {
+    const held: { run?: (onBusy: "wait" | "queue") => Promise<string> } = {};
+    const nested = defineTool({
+      name: "nested",
+      description: "Runs a turn.",
+      input: z.object({}),
+      execute: async () => `${await held.run?.("queue")} ${await held.run?.("wait")}`,
+    });
+    const { agent } = await bench.agent(
+      [{ calls: [{ name: "nested", input: {} }] }, { text: "ok" }, { text: "later" }],
+      {},
+      [nested],
+    );
+    held.run = async (onBusy) => (await agent.run("s", "inner", { onBusy }).result).outcome;
+    await bench.finished(agent.run("s", "go"));
+    expect(await resultsOf("s")).toMatchObject([
+      { status: "error", output: expect.stringContaining("wait for its own end") },
+    ]);
+  });
+
   it("ends the turn as failed once the iterations are used up", async () => {
     const call = { calls: [{ name: "add", input: { a: 1, b: 1 } }] };
     const { agent } = await bench.agent([call, call, call], { maxIterations: 2 }, [add]);
