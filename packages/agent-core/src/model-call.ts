@@ -81,7 +81,6 @@ async function readStream(
   deps: ModelCallDeps,
   stream: ReadableStream<LanguageModelV3StreamPart>,
   reader: StepReader,
-  moved: () => void,
 ): Promise<void> {
   const parts = stream.getReader();
   const onAbort = (): void => void parts.cancel(deps.signal.reason).catch(() => {});
@@ -91,7 +90,6 @@ async function readStream(
       const event = reader.read(next.value);
       if (event === undefined) continue;
       if (event.kind === "error") throw event.error;
-      moved();
       deps.clock.progress("model", event.kind);
       deps.onEvent(event);
     }
@@ -119,31 +117,19 @@ async function tryOnce(
   } catch (stopped) {
     return { reader, stopped };
   }
-  // The bound is one of silence: content starts it anew, but a clock read for each delta would be waste.
-  let declaredAtMs = deps.host.clock.monotonicMs();
-  const declare = (): Disposable =>
-    deps.clock.declareWait({ kind: "model", name: deps.model.id, boundMs: settings.silenceMs });
-  let wait = declare();
-  const moved = (): void => {
-    const nowMs = deps.host.clock.monotonicMs();
-    if (nowMs - declaredAtMs < settings.silenceMs / 20) return;
-    wait[Symbol.dispose]();
-    wait = declare();
-    declaredAtMs = nowMs;
-  };
+  // The bound is one of silence: it counts anew from every delta with content.
+  using _wait = deps.clock.declareWait({ kind: "model", name: deps.model.id, boundMs: settings.silenceMs });
   try {
     const { stream } = await untilAborted(
       Promise.resolve(deps.model.languageModel.doStream({ ...request, abortSignal: deps.signal })),
       deps.signal,
     );
-    await readStream(deps, stream, reader, moved);
+    await readStream(deps, stream, reader);
     if (!reader.hasOutput) throw emptyAnswer(deps.model.id);
     return { reader };
   } catch (error) {
     if (deps.signal.aborted) return { reader, stopped: deps.signal.reason };
     return { reader, failure: describeModelError(error) };
-  } finally {
-    wait[Symbol.dispose]();
   }
 }
 

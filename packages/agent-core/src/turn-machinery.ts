@@ -190,26 +190,24 @@ export async function conductTurn(
   const stopTask = scheduler.schedule(readStop, stopPollMs, { name: `stop requests of turn ${turnId}` });
   const wake = presence.onWake(sessionId, () => void readStop());
 
-  const watch = settings.liveness
-    ? watchTurn({ clock, scheduler, host }, settings.liveness, {
-        name: sessionId,
-        confirmLease: async () => {
-          // A lost lease stops the turn by its own way; here it only means that nobody is judged.
-          await lease.confirm().catch(() => {});
-          return !lease.lost.aborted;
-        },
-        commitAbort: async (claim, snapshot) => {
-          const message = `No progress for ${Math.round(snapshot.idleMs / 1000)} s (last: ${snapshot.lastProgress}). The turn was stopped; the session is free, send again.`;
-          return (
-            (await interrupt.interrupt({ hard: true, reason: "stalled", by: "watchdog", message, claim })) ===
-            "published"
-          );
-        },
-        onStall: (observation) => observer.onStalled(observation.idleMs, observation.lastProgress),
-        onResume: () => observer.onResumed(),
-        onAborted: () => {},
-      })
-    : undefined;
+  const watch = watchTurn({ clock, scheduler, host }, settings.liveness ?? "off", {
+    name: sessionId,
+    confirmLease: async () => {
+      // A lost lease stops the turn by its own way; here it only means that nobody is judged.
+      await lease.confirm().catch(() => {});
+      return !lease.lost.aborted;
+    },
+    commitAbort: async (claim, snapshot) => {
+      const message = `No progress for ${Math.round(snapshot.idleMs / 1000)} s (last: ${snapshot.lastProgress}). The turn was stopped; the session is free, send again.`;
+      return (
+        (await interrupt.interrupt({ hard: true, reason: "stalled", by: "watchdog", message, claim })) === "published"
+      );
+    },
+    onStall: (observation) => observer.onStalled(observation.idleMs, observation.lastProgress),
+    onResume: () => observer.onResumed(),
+    onAborted: () => {},
+    withdraw: () => lease.stopRenewal(),
+  });
 
   let mayHaveProcesses = false;
   const scope: TurnScope = {
@@ -235,7 +233,7 @@ export async function conductTurn(
 
   // What a tool left in the background ends with its turn, while the turn still holds the session.
   if (mayHaveProcesses) await deps.endProcesses?.(processMarkerOf(turnId)).catch(() => {});
-  await watch?.stop();
+  await watch.stop();
   await stopTask.cancel();
   wake[Symbol.dispose]();
   lease.lost.removeEventListener("abort", onLost);
