@@ -60,6 +60,7 @@ function buildProgram(start: (work: Work) => Promise<void>): Command {
           "how long to wait for a busy session (default: agent.turn_lease.wait_s)",
         ).argParser(seconds),
       )
+      .addOption(new Option("--input-id <id>", "idempotency key of the (first) message: the same id runs once"))
       .addOption(new Option("--yes", "run tools that need approval without asking"))
       .addOption(homeOption())
       .addOption(storeOption());
@@ -72,7 +73,6 @@ function buildProgram(start: (work: Work) => Promise<void>): Command {
       'turnkeeper run "List the files here" --session first',
     ),
   )
-    .addOption(new Option("--input-id <id>", "idempotency key: the same id runs once"))
     .addOption(jsonOption("print the turn's events as JSON Lines"))
     .action((message, flags) => start(async (io) => (await import("./commands/run.ts")).run(io, message, flags)));
 

@@ -67,6 +67,15 @@ describe("a chat without a terminal", () => {
     expect(result.code).toBe(2);
   });
 
+  it("gives --input-id to its first message, which is answered once", async () => {
+    const server = await serveModel(openAiText("one"), openAiText("two"));
+    const home = makeHome(compatibleConfig(server));
+    const args = ["chat", "--session", "s", "--input-id", "once"];
+    expect(await runInside(args, { home, stdin: "first\nsecond\n" })).toMatchObject({ code: 0, stdout: "one\ntwo\n" });
+    expect(await runInside(args, { home, stdin: "first\n" })).toMatchObject({ code: 0, stdout: "one\n" });
+    expect(server.requests).toHaveLength(2);
+  });
+
   it("tells a line it cannot send, goes on with the next one, and ends with that exit code", async () => {
     const stdin = Buffer.concat([Buffer.from("one\n"), Buffer.from([0xff, 0xfe, 0x0a]), Buffer.from("two\n")]);
     const result = await runInside(["chat", "--session", "s"], { home: makeHome(demo), stdin });

@@ -7,7 +7,7 @@ import { exitCodeOfError, exitCodeOfTurn } from "../src/failure-code.ts";
 import { locateHome } from "../src/home.ts";
 import { chooseModel } from "../src/model-choice.ts";
 import { locateStore } from "../src/store-location.ts";
-import { cliError } from "../src/cli-error.ts";
+import { cliError, failureLine } from "../src/cli-error.ts";
 import { finishedLine } from "../src/display/finished-line.ts";
 
 const at = "2026-01-01T00:00:00.000Z";
@@ -43,6 +43,15 @@ describe("exit codes", () => {
     expect(exitCodeOfError(cliError("HOME_UNUSABLE", "x"))).toBe(74);
     expect(exitCodeOfError(cliError("STORE_MISSING", "x"))).toBe(74);
     expect(exitCodeOfError(new Error("x"))).toBe(1);
+  });
+});
+
+describe("the line that says what a command failed with", () => {
+  it("is the message of a mistake, and points to --debug for a defect", () => {
+    expect(failureLine(cliError("USAGE", "Do it\n  right."))).toBe("Do it right.");
+    expect(failureLine(new TypeError("x is not\na function"))).toBe(
+      "internal error: TypeError: x is not a function (run again with --debug for the details, and please report it)",
+    );
   });
 });
 

@@ -3,7 +3,7 @@ import { systemHost } from "@turnkeeper/kernel";
 import type { OnBusy } from "@turnkeeper/state-store";
 import type { Seat, SeatedAgent } from "../agent-set-up.ts";
 import type { Screen } from "../display/screen.ts";
-import { showTurn, TextView } from "../display/turn-view.ts";
+import { showTurn } from "../display/turn-view.ts";
 import type { TurnView } from "../display/turn-view.ts";
 import { runOptionsOf } from "../turn-flags.ts";
 import type { TurnFlags } from "../turn-flags.ts";
@@ -33,6 +33,8 @@ interface HandedOver {
 export class Conversation {
   readonly #deps: ConversationDeps;
   #seated: SeatedAgent;
+  /** `--input-id` names one message: the first. */
+  #firstInputId: string | undefined;
   sessionId: string;
   /** The call whose answer is being shown. */
   #current: Turn | undefined;
@@ -45,6 +47,7 @@ export class Conversation {
 
   constructor(deps: ConversationDeps, seated: SeatedAgent, sessionId: string) {
     this.#deps = deps;
+    this.#firstInputId = deps.flags.inputId;
     this.#seated = seated;
     this.sessionId = sessionId;
   }
@@ -71,7 +74,8 @@ export class Conversation {
   send(text: string, policy?: OnBusy): void {
     const { flags, approval } = this.#deps;
     const onBusy = policy ?? (this.isRunning ? (flags.onBusy ?? "steer") : flags.onBusy);
-    const inputId = systemHost.random.id();
+    const inputId = this.#firstInputId ?? systemHost.random.id();
+    this.#firstInputId = undefined;
     const { sessionId } = this;
     const turn = this.#seated.agent.run(sessionId, text, {
       ...runOptionsOf(flags),
@@ -144,9 +148,4 @@ export class Conversation {
     }
     this.#shownTurns.clear();
   }
-}
-
-/** How a chat shows its turns where a person reads them. */
-export function textViews(screen: Screen): (options: { readonly isTold: boolean }) => TurnView {
-  return (options) => new TextView(screen, options);
 }

@@ -63,11 +63,8 @@ export async function showConfig(io: CommandIo, flags: CommonFlags): Promise<num
     io.stdout.line(JSON.stringify({ file, exists, settings }));
     return exitCode.ok;
   }
-  const rows = settings.map(({ key, value, source }) => [
-    `${key}:`,
-    typeof value === "string" ? value : JSON.stringify(value),
-    `# ${source}`,
-  ]);
+  const shown = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
+  const rows = settings.map(({ key, value, source }) => [`${key}:`, `${shown(value)}  # ${source}`]);
   for (const line of table(rows)) io.stdout.line(line);
   return exitCode.ok;
 }

@@ -54,8 +54,8 @@ export async function run(io: CommandIo, message: string | undefined, flags: Tur
     turn?.stop({ by: `closed output, pid ${process.pid}` });
   });
   try {
-    const isOwnTerminal = message !== undefined;
-    const ask = isOwnTerminal ? terminalAsker(io, () => ladder.press()) : undefined;
+    // A message that came from stdin has used it up: nobody can answer there.
+    const ask = message !== undefined ? terminalAsker(io, () => ladder.press()) : undefined;
     const approval = approvalOf(context.config, { yes: flags.yes, ask }, screen);
     if (flags.session === undefined && io.stderr.isTerminal) screen.note(screen.noteStyle.dim(`Session ${sessionId}`));
     turn = seated.agent.run(sessionId, text, { ...runOptionsOf(flags), approval });
