@@ -4,13 +4,14 @@ import { systemHost } from "@turnkeeper/kernel";
 import type { ResolvedModel } from "@turnkeeper/models";
 import type { StateStore } from "@turnkeeper/state-store";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
-import { closeAll, openStore } from "./command-context.ts";
-import type { CommandContext } from "./command-context.ts";
+import { closeAll, openStore, readContext } from "./command-context.ts";
+import type { CommandContext, CommonFlags } from "./command-context.ts";
+import { complain } from "./command-io.ts";
 import type { CommandIo } from "./command-io.ts";
 import type { Config } from "./config/config.ts";
 import { endLeftProcesses } from "./left-processes.ts";
 import { messageBytesMax } from "./message.ts";
-import { openModel } from "./model-choice.ts";
+import { chooseModel, modelNote, openModel } from "./model-choice.ts";
 import type { ModelChoice } from "./model-choice.ts";
 import { workingFolderOf } from "./places.ts";
 import { socketFolderOf } from "./store-location.ts";
@@ -23,7 +24,7 @@ export interface Seat {
 }
 
 /** Opens the store and this process's liveness socket beside it. */
-export async function takeSeat(context: CommandContext): Promise<Seat> {
+async function takeSeat(context: CommandContext): Promise<Seat> {
   const { openProcessPresence } = await import("@turnkeeper/turn-lease");
   const store = await openStore(context);
   const presence = await openProcessPresence(
@@ -104,4 +105,27 @@ export async function seatAgent(
     agentOptionsOf(context.config, workingFolderOf(io)),
   );
   return { agent, model, close: () => closeAll([() => model.close(), () => agent.close()]) };
+}
+
+/** Everything a command that runs turns works with. */
+export interface AgentSetUp {
+  readonly context: CommandContext;
+  readonly seat: Seat;
+  readonly seated: SeatedAgent;
+}
+
+/** Reads the settings, opens model, store and agent in this order, and tells what the user should know of the model. */
+export async function setUpAgent(io: CommandIo, flags: CommonFlags & { readonly model?: string }): Promise<AgentSetUp> {
+  const context = await readContext(io, flags);
+  const { config, loaded } = context;
+  const choice = chooseModel(config, loaded.configured.has("model"), {
+    flag: flags.model,
+    environment: io.environment,
+  });
+  const model = await openChosenModel(io, context, choice);
+  const seat = await takeSeat(context);
+  const seated = await seatAgent(io, context, seat, model);
+  const note = modelNote(choice, model, config);
+  if (note !== undefined) complain(io, note);
+  return { context, seat, seated };
 }

@@ -26,6 +26,13 @@ describe("an answer for programs", () => {
     expect(written("Let me look.", "TOOL", "Found it.")).toBe("Let me look.\n\nFound it.\n");
     expect(written("Let me look.\n", "TOOL", "TOOL", "\n", "Found it.")).toBe("Let me look.\n\nFound it.\n");
     expect(written("TOOL", "Found it.")).toBe("Found it.\n");
+    expect(written("Let me look.", "TOOL", "\n\nFound it.", "\n")).toBe("Let me look.\n\nFound it.\n");
+  });
+
+  it("has ended its line when a tool begins, so that the two read well in one log", () => {
+    const answer = new PlainAnswer();
+    expect(answer.write("Let me look.") + answer.breakSegment()).toBe("Let me look.\n");
+    expect(answer.end()).toBe("");
   });
 
   it("loses nothing but line breaks at the end, however it was cut", () => {

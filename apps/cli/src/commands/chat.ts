@@ -1,20 +1,18 @@
 import { checkedSessionId } from "@turnkeeper/agent-core";
 import { systemHost } from "@turnkeeper/kernel";
-import { openChosenModel, seatAgent, takeSeat } from "../agent-set-up.ts";
+import { setUpAgent } from "../agent-set-up.ts";
 import { approvalOf } from "../approval.ts";
 import type { AskLine } from "../approval.ts";
 import { chatByHand } from "../chat/by-hand.ts";
 import { chatByLines } from "../chat/by-lines.ts";
 import { Conversation } from "../chat/conversation.ts";
 import { Departure } from "../chat/departure.ts";
-import { closeAll, readContext } from "../command-context.ts";
-import { complain } from "../command-io.ts";
+import { closeAll } from "../command-context.ts";
 import type { CommandIo } from "../command-io.ts";
 import { Screen } from "../display/screen.ts";
 import { JsonLinesView, TextView } from "../display/turn-view.ts";
 import type { TurnView } from "../display/turn-view.ts";
 import { runQueue } from "../leaving.ts";
-import { chooseModel, modelNote } from "../model-choice.ts";
 import { StopLadder } from "../stop-ladder.ts";
 import type { TurnFlags } from "../turn-flags.ts";
 
@@ -41,17 +39,8 @@ function ladderOf(io: CommandIo, conversation: Conversation, departure: Departur
 /** `turnkeeper chat`: a conversation, at a terminal or line by line from a pipe. */
 export async function chat(io: CommandIo, flags: TurnFlags): Promise<number> {
   const sessionId = flags.session === undefined ? systemHost.random.id() : checkedSessionId(flags.session);
-  const context = await readContext(io, flags);
-  const choice = chooseModel(context.config, context.loaded.configured.has("model"), {
-    flag: flags.model,
-    environment: io.environment,
-  });
-  const model = await openChosenModel(io, context, choice);
-  const seat = await takeSeat(context);
-  const seated = await seatAgent(io, context, seat, model);
+  const { context, seat, seated } = await setUpAgent(io, flags);
   const screen = new Screen({ stdout: io.stdout, stderr: io.stderr, host: systemHost });
-  const note = modelNote(choice, model, context.config);
-  if (note !== undefined) complain(io, note);
 
   const isByHand = io.stdin.isTTY && io.stdout.isTerminal;
   // The line that questions are answered on is there once the conversation is.
@@ -75,7 +64,9 @@ export async function chat(io: CommandIo, flags: TurnFlags): Promise<number> {
   try {
     if (isByHand)
       screen.note(
-        screen.noteStyle.dim(`Session ${sessionId}, model ${model.id}. /help lists the commands, Ctrl-D leaves.`),
+        screen.noteStyle.dim(
+          `Session ${sessionId}, model ${seated.model.id}. /help lists the commands, Ctrl-D leaves.`,
+        ),
       );
     const code = isByHand ? await chatByHand(parts, (own) => (ask = own)) : await chatByLines(parts);
     if (!ladder.wasPressed && !io.stdout.isGone) await runQueue(conversation.seated, screen);

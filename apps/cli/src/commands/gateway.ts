@@ -1,11 +1,9 @@
 import { systemHost } from "@turnkeeper/kernel";
-import { openChosenModel, seatAgent, takeSeat } from "../agent-set-up.ts";
-import { closeAll, readContext } from "../command-context.ts";
+import { setUpAgent } from "../agent-set-up.ts";
+import { closeAll } from "../command-context.ts";
 import type { CommonFlags } from "../command-context.ts";
-import { complain } from "../command-io.ts";
 import type { CommandIo } from "../command-io.ts";
 import { exitCode } from "../exit-code.ts";
-import { chooseModel, modelNote } from "../model-choice.ts";
 
 /** How long requests that run may take to end once the gateway drains. */
 const drainMs = 10_000;
@@ -20,18 +18,9 @@ export async function gateway(
   io: CommandIo,
   flags: CommonFlags & { readonly host?: string; readonly port?: number; readonly model?: string },
 ): Promise<number> {
-  const context = await readContext(io, flags);
-  const { config, loaded } = context;
-  const choice = chooseModel(config, loaded.configured.has("model"), {
-    flag: flags.model,
-    environment: io.environment,
-  });
-  const model = await openChosenModel(io, context, choice);
-  const seat = await takeSeat(context);
-  const seated = await seatAgent(io, context, seat, model);
+  const { context, seat, seated } = await setUpAgent(io, flags);
+  const { config } = context;
   try {
-    const note = modelNote(choice, model, config);
-    if (note !== undefined) complain(io, note);
     const { startGateway } = await import("@turnkeeper/gateway");
     const token = io.environment["TURNKEEPER_GATEWAY_TOKEN"];
     const server = await startGateway(

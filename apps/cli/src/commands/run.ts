@@ -1,10 +1,9 @@
 import { checkedSessionId } from "@turnkeeper/agent-core";
 import type { Turn } from "@turnkeeper/agent-core";
 import { systemHost } from "@turnkeeper/kernel";
-import { openChosenModel, seatAgent, takeSeat } from "../agent-set-up.ts";
+import { setUpAgent } from "../agent-set-up.ts";
 import { approvalOf, terminalAsker } from "../approval.ts";
-import { closeAll, readContext } from "../command-context.ts";
-import { complain } from "../command-io.ts";
+import { closeAll } from "../command-context.ts";
 import type { CommandIo } from "../command-io.ts";
 import { Screen } from "../display/screen.ts";
 import { JsonLinesView, showTurn, TextView } from "../display/turn-view.ts";
@@ -12,7 +11,6 @@ import { exitCode } from "../exit-code.ts";
 import { exitCodeOfTurn } from "../failure-code.ts";
 import { runQueue } from "../leaving.ts";
 import { readMessage } from "../message.ts";
-import { chooseModel, modelNote } from "../model-choice.ts";
 import { StopLadder } from "../stop-ladder.ts";
 import { runOptionsOf } from "../turn-flags.ts";
 import type { TurnFlags } from "../turn-flags.ts";
@@ -21,17 +19,8 @@ import type { TurnFlags } from "../turn-flags.ts";
 export async function run(io: CommandIo, message: string | undefined, flags: TurnFlags): Promise<number> {
   const sessionId = flags.session === undefined ? systemHost.random.id() : checkedSessionId(flags.session);
   const text = await readMessage(io, message);
-  const context = await readContext(io, flags);
-  const choice = chooseModel(context.config, context.loaded.configured.has("model"), {
-    flag: flags.model,
-    environment: io.environment,
-  });
-  const model = await openChosenModel(io, context, choice);
-  const seat = await takeSeat(context);
-  const seated = await seatAgent(io, context, seat, model);
+  const { context, seat, seated } = await setUpAgent(io, flags);
   const screen = new Screen({ stdout: io.stdout, stderr: io.stderr, host: systemHost });
-  const note = modelNote(choice, model, context.config);
-  if (note !== undefined) complain(io, note);
 
   let isOver = false;
   let turn: Turn | undefined;

@@ -5,7 +5,7 @@ import type { Style } from "./style.ts";
 /** How an answer's text becomes what is written: pieces in, pieces out. */
 export interface AnswerText {
   write(delta: string): string;
-  /** A tool ran, or a steering message came in: the next text is another paragraph. */
+  /** A tool runs: ends the line, so that the tool's own can come; the next text is another paragraph. */
   breakSegment(): string;
   /** Ends the answer with exactly one newline; nothing where there was no text. */
   end(): string;
@@ -17,24 +17,20 @@ export interface AnswerText {
  * whatever it ended with, and texts on both sides of a tool call stay apart.
  */
 export class PlainAnswer implements AnswerText {
-  readonly #gap: string;
   #newlines = "";
   #isBroken = false;
   isEmpty = true;
 
-  /** `gap` stands between two texts with a tool call between them. */
-  constructor(gap = "\n\n") {
-    this.#gap = gap;
-  }
-
   write(delta: string): string {
-    const body = delta.replace(/\n+$/, "");
-    const tail = delta.slice(body.length);
+    // What a text begins with after a break is the gap, and that is written here.
+    const text = this.#isBroken ? delta.replace(/^\n+/, "") : delta;
+    const body = text.replace(/\n+$/, "");
+    const tail = text.slice(body.length);
     if (body === "") {
-      if (!this.#isBroken) this.#newlines += tail;
+      this.#newlines += tail;
       return "";
     }
-    const before = this.#isBroken ? this.#gap : this.#newlines;
+    const before = this.#isBroken ? "\n" : this.#newlines;
     this.#isBroken = false;
     this.#newlines = tail;
     this.isEmpty = false;
@@ -42,20 +38,21 @@ export class PlainAnswer implements AnswerText {
   }
 
   breakSegment(): string {
-    if (!this.isEmpty) this.#isBroken = true;
-    return "";
+    if (this.isEmpty || this.#isBroken) return "";
+    this.#isBroken = true;
+    this.#newlines = "";
+    return "\n";
   }
 
   end(): string {
-    return this.isEmpty ? "" : "\n";
+    return this.isEmpty || this.#isBroken ? "" : "\n";
   }
 }
 
 /** The text for a person at a terminal: Markdown rendered as it comes, control characters left out. */
 export class RenderedAnswer implements AnswerText {
   readonly #style: Style;
-  // The tool's own lines have ended the line of the text before it.
-  readonly #plain = new PlainAnswer("\n");
+  readonly #plain = new PlainAnswer();
   #markdown: MarkdownStream;
 
   constructor(style: Style) {
@@ -72,17 +69,14 @@ export class RenderedAnswer implements AnswerText {
   }
 
   breakSegment(): string {
-    if (this.isEmpty) return "";
-    this.#plain.breakSegment();
-    // What was held back belongs to the text before the tool ran; the line ends so that the tool's own lines can come.
-    const rest = this.#style.hasColour ? this.#markdown.end() : "";
-    this.#markdown = new MarkdownStream(this.#style);
-    return rest;
+    const shown = this.#render(this.#plain.breakSegment());
+    // A code block that was left open does not reach over a tool call.
+    if (shown !== "") this.#markdown = new MarkdownStream(this.#style);
+    return shown;
   }
 
   end(): string {
-    const rest = this.#style.hasColour ? this.#markdown.end() : "";
-    return this.isEmpty ? "" : `${rest}\n`;
+    return this.#render(this.#plain.end());
   }
 
   #render(text: string): string {
