@@ -71,7 +71,7 @@ export async function openModel(
         "openai-compatible": settingsOf(config, "openai-compatible"),
       },
       // Without a watchdog nobody else ends a silent wait: then the transport's own bound stands.
-      ...(watchdogMs > 0 ? { silenceMs: watchdogMs, graceMs: silenceMs + transportMarginMs } : {}),
+      ...(watchdogMs > 0 ? { silenceMs: watchdogMs, graceMs: silenceMs + transportMarginMs } : { graceMs: 0 }),
     });
   } catch (error) {
     throw cliError("USAGE", failureLine(error), error);

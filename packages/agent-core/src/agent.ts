@@ -88,6 +88,14 @@ function loopBody(parts: LoopParts, options: ResolvedAgentOptions): TurnBody {
   };
 }
 
+type Liveness = ResolvedAgentOptions["liveness"];
+
+/** A model that may be silent for less than the turn's own bound: the smaller one counts. A larger one is a declared wait. */
+function boundedBySilence(liveness: Liveness, silenceMs: number | undefined): Liveness {
+  if (liveness === undefined || silenceMs === undefined || silenceMs >= liveness.timeoutMs) return liveness;
+  return { timeoutMs: silenceMs, pollMs: Math.min(liveness.pollMs, silenceMs / 4) };
+}
+
 /** Fills in what the caller left to us; `closeOwn` closes exactly what was opened here. */
 export async function openMachinery(
   deps: MachineryDeps,
@@ -110,7 +118,8 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
   const tools = toolSet(deps.tools ?? []);
   const { closeOwn, ...machinery } = await openMachinery(deps);
   const body = loopBody({ store: machinery.store, host: machinery.host, model: deps.model, tools }, resolved);
-  const dispatcher = new Dispatcher({ ...machinery, body, endProcesses: deps.endProcesses }, resolved);
+  const liveness = boundedBySilence(resolved.liveness, deps.model.silenceMs);
+  const dispatcher = new Dispatcher({ ...machinery, body, endProcesses: deps.endProcesses }, { ...resolved, liveness });
   const close = async (): Promise<void> => {
     await dispatcher.close();
     await closeOwn();

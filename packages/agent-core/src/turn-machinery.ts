@@ -241,29 +241,35 @@ export async function conductTurn(
   return endTurn(deps, lease, turnId, wanted);
 }
 
-const leaseLostEnding: TurnEnding = {
-  outcome: "interrupted",
-  reason: "lease-lost",
-  detail:
-    "The lease of this session was lost: the turn was stopped to protect the transcript, and whoever holds the session now settles it.",
-};
+/** The lease is gone and with it the right to write: what the turn had shown is told, and left to its successor. */
+function leaseLost({ text, usage }: TurnEnding): TurnEnding {
+  return {
+    outcome: "interrupted",
+    reason: "lease-lost",
+    detail:
+      "The lease of this session was lost: the turn was stopped to protect the transcript, and whoever holds the session now settles it.",
+    ...(text === undefined ? {} : { text }),
+    ...(usage === undefined ? {} : { usage }),
+  };
+}
 
 async function endTurn(deps: TurnDeps, lease: TurnLease, turnId: string, wanted: TurnEnding): Promise<ConductedTurn> {
   if (lease.lost.aborted) {
     await lease.release();
-    return { ending: leaseLostEnding };
+    return { ending: leaseLost(wanted) };
   }
   const write = async (ending: TurnEnding): Promise<ConductedTurn> => {
     const { text: _text, ...stored } = ending;
     const request = { grant: lease.grant, turnId, ...stored, release: true };
     const result = await lease.release(() => withKnownOutcome(deps.host, () => deps.store.turns.end(request)));
-    if (result.kind !== "ended") return { ending: leaseLostEnding };
+    if (result.kind !== "ended") return { ending: leaseLost(ending) };
     return { ending, handOver: result, revision: result.revision };
   };
   try {
     return await write(wanted);
   } catch (error) {
     const failure: TurnEnding = {
+      ...(wanted.text === undefined ? {} : { text: wanted.text }),
       outcome: "failed",
       reason: CodedError.is(error) ? error.code : "INTERNAL",
       detail: error instanceof Error ? error.message : String(error),

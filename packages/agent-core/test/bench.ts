@@ -19,6 +19,7 @@ export interface Bench {
     steps: readonly ScriptedStep[],
     options?: AgentOptions,
     tools?: readonly AnyTool[],
+    silenceMs?: number,
   ): Promise<{ agent: Agent; model: ScriptedModel }>;
   /** Lets everything settle, moving time in small steps, until the call has ended. */
   finished(turn: Turn): Promise<TurnFinished>;
@@ -36,8 +37,8 @@ export function createBench(): Bench {
     host,
     store,
     scheduler,
-    agent: async (steps, options = {}, tools = []) => {
-      const model = scriptedModel(steps);
+    agent: async (steps, options = {}, tools = [], silenceMs = undefined) => {
+      const model = { ...scriptedModel(steps), ...(silenceMs === undefined ? {} : { silenceMs }) };
       const presence = await openProcessPresence({ host });
       const agent = await createAgent({ store, model, tools, host, scheduler, presence }, options);
       agents.push(agent);

@@ -164,7 +164,7 @@ describe("a lost lease", () => {
     expect(await bench.store.turns.settleForeign(stolen)).toMatchObject({ kind: "settled" });
     const after = await bench.store.sessions.records("s");
     await bench.host.advance(1500);
-    expect(await bench.finished(turn)).toMatchObject({ outcome: "interrupted", reason: "lease-lost" });
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "interrupted", reason: "lease-lost", text: "…" });
     expect(await bench.store.sessions.records("s")).toEqual(after);
   });
 });

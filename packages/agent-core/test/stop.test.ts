@@ -171,6 +171,20 @@ describe("a model that stops talking", () => {
     expect(await bench.finished(agent.run("s", "again"))).toMatchObject({ outcome: "answered" });
   });
 
+  it("is stopped by its own bound where that is smaller than the turn's", async () => {
+    const { agent, model } = await bench.agent(
+      [{ silentAfter: "Hm" }],
+      { liveness: { timeoutMs: 600_000, pollMs: 15_000 } },
+      [],
+      2000,
+    );
+    expect(model.silenceMs).toBe(2000);
+    const turn = agent.run("s", "go");
+    await bench.host.advance(4000);
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "interrupted", reason: "stalled", text: "Hm" });
+    expect(bench.host.clock.monotonicMs()).toBeLessThan(10_000);
+  });
+
   it("is left alone while it talks, however long it takes", async () => {
     let controller: ReadableStreamDefaultController | undefined;
     const { agent, model } = await bench.agent([{ text: "unused" }], { liveness: { timeoutMs: 10_000, pollMs: 1000 } });

@@ -67,7 +67,7 @@ export function settleCrashed(tx: Transaction, session: SessionRow): SettledTurn
   return closeTurn(tx, session, row, {
     outcome: "interrupted",
     reason: "crashed",
-    detail: `The process that ran this turn (pid ${turnHolder(row).pid}) ended without finishing it.`,
+    detail: `The process that ran this turn (pid ${turnHolder(row).pid}) did not finish it: it ended, or stood still for longer than its lease.`,
   });
 }
 

@@ -6,10 +6,13 @@ import { existsSync, readFileSync, statSync } from "node:fs";
  * SQLite holds in this process.
  */
 export function checksums(path: string): string {
-  const files = [path, `${path}-wal`].filter((file) => existsSync(file));
-  const { status, stdout } = spawnSync("cksum", files, { encoding: "utf8" });
-  if (status !== 0) throw new Error(`cksum ended with ${status}.`);
-  return stdout;
+  for (;;) {
+    const files = [path, `${path}-wal`].filter((file) => existsSync(file));
+    const { status, stdout, stderr } = spawnSync("cksum", files, { encoding: "utf8" });
+    if (status === 0) return stdout;
+    // An ending process may take its WAL away between the look and the reading; then the rest is read again.
+    if (files.every((file) => existsSync(file))) throw new Error(`cksum ended with ${status}: ${stderr}`);
+  }
 }
 
 /** Where the kernel tells of locks. */

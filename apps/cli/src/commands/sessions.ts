@@ -66,7 +66,8 @@ export async function showSession(io: CommandIo, id: string, flags: CommonFlags)
       await io.stdout.ready();
     }
     for (const input of records.inputs)
-      if (input.state !== "settled" || input.end !== "answered") io.stdout.line(style.dim(inputText(input)));
+      if (input.state !== "settled" || input.end !== "answered")
+        io.stdout.line(style.dim(inputText(input, records.turns)));
     return exitCode.ok;
   });
 }

@@ -1,4 +1,4 @@
-import type { Entry, InputRecord } from "@turnkeeper/state-store";
+import type { Entry, InputRecord, TurnRecord } from "@turnkeeper/state-store";
 import { printable } from "./style.ts";
 import type { Style } from "./style.ts";
 import { callSummary, resultSummary } from "./tool-line.ts";
@@ -46,10 +46,14 @@ export function entryText(entry: Entry, style: Style, columns: number): string {
   }
 }
 
-/** What became of an input, where that is not the obvious. */
-export function inputText(input: InputRecord): string {
+/** What became of an input, and why, where that is not the obvious. */
+export function inputText(input: InputRecord, turns: readonly TurnRecord[]): string {
   const id = printable(input.inputId);
-  if (input.state === "settled") return `input ${id}: ${input.end}`;
+  if (input.state === "settled") {
+    const turn = turns.find(({ turnId }) => turnId === input.turnId);
+    const reason = turn?.state === "ended" && turn.reason !== undefined ? ` (${printable(turn.reason)})` : "";
+    return `input ${id}: ${input.end}${reason}`;
+  }
   if (input.state === "taken") return `input ${id}: runs now, in turn ${input.turnId}`;
   const runner = input.runner
     ? `pid ${input.runner.pid} on ${printable(input.runner.host)}`

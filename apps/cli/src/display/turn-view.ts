@@ -7,6 +7,11 @@ import type { Screen } from "./screen.ts";
 import { printable } from "./style.ts";
 import { callSummary, resultSummary, secondsText } from "./tool-line.ts";
 
+/** Whether the turn was stopped because nobody reads any more: whoever closed the pipe needs no word about it. */
+function wasLeft(stdout: Output, event: TurnFinished): boolean {
+  return stdout.isGone && stdout.failure === undefined && event.outcome === "interrupted";
+}
+
 /** Shows the events of one call to `run`. */
 export interface TurnView {
   show(event: TurnEvent): void;
@@ -27,7 +32,7 @@ export class JsonLinesView implements TurnView {
   show(event: TurnEvent): void {
     this.#stdout.line(JSON.stringify(event));
     if (event.type !== "turn.finished") return;
-    const line = finishedLine(event);
+    const line = wasLeft(this.#stdout, event) ? undefined : finishedLine(event);
     if (line !== undefined) this.#stderr.line(`turnkeeper: ${line}`);
   }
 
@@ -135,7 +140,8 @@ export class TextView implements TurnView {
     // A turn that somebody else ran streamed nothing here: its answer comes whole.
     if (this.#answer.isEmpty && event.text !== "") screen.result(this.#answer.write(event.text));
     screen.result(this.#answer.end());
-    const line = this.#isTold && event.outcome === "queued" ? undefined : finishedLine(event);
+    const isKnown = (this.#isTold && event.outcome === "queued") || wasLeft(screen.stdout, event);
+    const line = isKnown ? undefined : finishedLine(event);
     if (line !== undefined) screen.note(`turnkeeper: ${line}`);
   }
 }

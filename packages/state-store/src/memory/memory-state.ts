@@ -327,7 +327,7 @@ export class MemoryState {
     return this.closeTurn(session, turn, {
       outcome: "interrupted",
       reason: "crashed",
-      detail: `The process that ran this turn (pid ${turn.holder.pid}) ended without finishing it.`,
+      detail: `The process that ran this turn (pid ${turn.holder.pid}) did not finish it: it ended, or stood still for longer than its lease.`,
     });
   }
 }
