@@ -86,7 +86,6 @@ describe("config.yaml", () => {
       "config.yaml:1: agent.turn_liveness: must be a mapping with timeout_s and poll_s, got a value of type object; using the defaults.",
     ],
     ["agent: 3\n", "config.yaml:1: agent: expected object, received number, got 3; using the default."],
-    ["tools: { enabled: [shell, fly] }\n", /tools\.enabled: expected one of .*got "fly"; using \["shell"/],
     [
       "store: { journal_mode: off }\n",
       'config.yaml:1: store.journal_mode: expected one of "wal"|"delete", got "off"; using "wal".',
@@ -116,6 +115,14 @@ describe("config.yaml", () => {
       else expect(found[0]).toMatch(told);
     });
   }
+
+  it("that restricts the tools stays a restriction: a slip in one name hands out no other tool", async () => {
+    const { config, findings: found } = await loadConfig(makeHome("tools: { enabled: [read_file, fly] }\n"));
+    expect(config.tools.enabled).toEqual(["read_file"]);
+    expect(found.map((finding) => findingLine("config.yaml", finding))).toEqual([
+      expect.stringMatching(/tools\.enabled.*"fly".*ignored/),
+    ]);
+  });
 
   it("with many faults tells each once and keeps what is right", async () => {
     const { config, findings: found } = await loadConfig(

@@ -230,6 +230,23 @@ function withLiveness(parsed: Raw, findings: Map<string, ConfigFinding>): Raw {
   return { ...parsed, agent: { ...others, turn_liveness: read } };
 }
 
+/**
+ * Takes names that are no tool's out of `tools.enabled`, one by one. The list is a restriction: a slip in one name must
+ * not fall back to a default that hands out what was left out on purpose.
+ */
+function withKnownTools(parsed: Raw, findings: Map<string, ConfigFinding>): Raw {
+  const { tools: section } = parsed;
+  const enabled = isMapping(section) ? section["enabled"] : undefined;
+  if (!isMapping(section) || !Array.isArray(enabled)) return parsed;
+  const isKnown = (name: unknown): boolean => toolNames.some((known) => known === name);
+  const unknown = enabled.filter((name) => !isKnown(name));
+  if (unknown.length === 0) return parsed;
+  const key = "tools.enabled";
+  const names = unknown.map(shown).join(", ");
+  findings.set(key, { key, message: `has no tool named ${names}, which is ignored; known: ${toolNames.join(", ")}` });
+  return { ...parsed, tools: { ...section, enabled: enabled.filter(isKnown) } };
+}
+
 /** Fills in the defaults that depend on another setting; where the store is depends on the home and is left open. */
 function completed(checked: z.output<typeof configSchema>): Config {
   const { ttl_s, renew_s, wait_s } = checked.agent.turn_lease;
@@ -255,7 +272,7 @@ function completed(checked: z.output<typeof configSchema>): Config {
  */
 export function checkConfig(parsed: Readonly<Record<string, unknown>>): CheckedConfig {
   const findings = new Map<string, ConfigFinding>();
-  let raw: Raw = withLiveness(parsed, findings);
+  let raw: Raw = withKnownTools(withLiveness(parsed, findings), findings);
   for (;;) {
     const result = configSchema.safeParse(raw);
     if (result.success) return { config: completed(result.data), configured: raw, findings: [...findings.values()] };
