@@ -37,7 +37,7 @@ export function createBench(): Bench {
     host,
     store,
     scheduler,
-    agent: async (steps, options = {}, tools = [], silenceMs = undefined) => {
+    agent: async (steps, options = {}, tools = [], silenceMs) => {
       const model = { ...scriptedModel(steps), ...(silenceMs === undefined ? {} : { silenceMs }) };
       const presence = await openProcessPresence({ host });
       const agent = await createAgent({ store, model, tools, host, scheduler, presence }, options);
