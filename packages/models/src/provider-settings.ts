@@ -1,3 +1,4 @@
+import { isBlockedPort } from "./blocked-port.ts";
 import type { Host } from "@turnkeeper/kernel";
 import type { CallSubject } from "./call-subject.ts";
 import { choiceError } from "./errors.ts";
@@ -134,6 +135,10 @@ function checkedBaseUrl(text: string, source: string): URL {
   const url = new URL(text);
   const isWeb = url.protocol === "http:" || url.protocol === "https:";
   if (!isWeb || url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") throw invalid();
+  if (isBlockedPort(url)) {
+    const message = `${source} names port ${url.port}, which fetch refuses to speak to (the Fetch standard blocks it). Serve the model on another port.`;
+    throw choiceError("MODEL_BASE_URL_INVALID", message);
+  }
   return url;
 }
 

@@ -4,7 +4,7 @@ import { describeModelError, resolveModel } from "@turnkeeper/models";
 import { describe, expect, it } from "vitest";
 
 const keys = { OPENAI_API_KEY: "key-1", ANTHROPIC_API_KEY: "key-2" };
-const address = { "openai-compatible": { baseUrl: "http://127.0.0.1:9/v1" } };
+const address = { "openai-compatible": { baseUrl: "http://127.0.0.1:8099/v1" } };
 
 async function refusal(name: string, options: Partial<ResolveModelOptions> = {}): Promise<CodedError> {
   const error: unknown = await resolveModel(name, { host: systemHost, env: keys, ...options }).catch(
@@ -144,6 +144,14 @@ describe("a base URL", () => {
     expect(fromSettings.message).not.toContain("pass");
     const fromEnvironment = await refusal("openai/m", { env: { ...keys, OPENAI_BASE_URL: baseUrl } });
     expect(fromEnvironment.message).toContain("OPENAI_BASE_URL is no usable base URL");
+  });
+
+  it("a port that fetch refuses to speak to is named, before anything is sent", async () => {
+    const error = await refusal("openai/m", { env: { ...keys, OPENAI_BASE_URL: "http://127.0.0.1:6000/v1" } });
+    expect(error).toMatchObject({
+      code: "MODEL_BASE_URL_INVALID",
+      message: expect.stringContaining("port 6000") as string,
+    });
   });
 });
 

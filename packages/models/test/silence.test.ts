@@ -91,18 +91,18 @@ it("keep-alive comments hold the transport, and yield no part that a watchdog co
 
 describe("the bound of a model wait", () => {
   it("is what was set for the provider, else for all, else none of the model's own", async () => {
-    const providers = { "openai-compatible": { baseUrl: "http://127.0.0.1:9/v1", silenceMs: 1500 } };
+    const providers = { "openai-compatible": { baseUrl: "http://127.0.0.1:8099/v1", silenceMs: 1500 } };
     expect((await opened("openai-compatible/m", { providers, silenceMs: 7000 })).silenceMs).toBe(1500);
     expect(
       (
         await opened("openai-compatible/m", {
-          providers: { "openai-compatible": { baseUrl: "http://127.0.0.1:9/v1" } },
+          providers: { "openai-compatible": { baseUrl: "http://127.0.0.1:8099/v1" } },
           silenceMs: 7000,
         })
       ).silenceMs,
     ).toBe(7000);
     expect(
-      await opened("openai-compatible/m", { providers: { "openai-compatible": { baseUrl: "http://127.0.0.1:9/v1" } } }),
+      await opened("openai-compatible/m", { providers: { "openai-compatible": { baseUrl: "http://127.0.0.1:8099/v1" } } }),
     ).not.toHaveProperty("silenceMs");
   });
 });
