@@ -72,7 +72,8 @@ export class Dispatcher implements AsyncDisposable {
     try {
       await reapTurns(this.#deps);
     } catch (error) {
-      if (!CodedError.is(error)) throw error;
+      // A defect here must not take down the turns that run; it is said, and the next round tries again.
+      if (!CodedError.is(error)) process.emitWarning(error instanceof Error ? error : String(error));
     }
   }
 
