@@ -102,7 +102,9 @@ describe("the bound of a model wait", () => {
       ).silenceMs,
     ).toBe(7000);
     expect(
-      await opened("openai-compatible/m", { providers: { "openai-compatible": { baseUrl: "http://127.0.0.1:8099/v1" } } }),
+      await opened("openai-compatible/m", {
+        providers: { "openai-compatible": { baseUrl: "http://127.0.0.1:8099/v1" } },
+      }),
     ).not.toHaveProperty("silenceMs");
   });
 });
