@@ -90,7 +90,8 @@ describe("a turn that moves", () => {
             scene.virtual.jumpWall(ms);
           } else {
             reached["long wait"]++;
-            const wait = scene.clock.declareWait({ kind: "tool", name: "shell", boundMs: 4 * timeoutMs });
+            // Inside its bound: a wait that lasts exactly as long as it may has used it up.
+            const wait = scene.clock.declareWait({ kind: "tool", name: "shell", boundMs: 4 * timeoutMs + 1 });
             await scene.virtual.advance(ms);
             wait[Symbol.dispose]();
           }

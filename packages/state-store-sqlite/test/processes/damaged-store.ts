@@ -23,8 +23,12 @@ async function guarded(): Promise<unknown> {
   return store.transcript.append({ grant, turnId: "turn-a", entries }).catch(codeOf);
 }
 
+// Held to the end: a connection that is collected closes, and would checkpoint before the parent has looked.
+let held: Database.Database | undefined;
+
 function unguarded(): unknown {
   const database = new Database(path);
+  held = database;
   database.prepare("UPDATE store SET last_input_seq = last_input_seq + 1").run();
   try {
     return database.prepare("INSERT INTO entry (session_no, seq) VALUES (1, 1)").run();
@@ -34,4 +38,4 @@ function unguarded(): unknown {
 }
 
 tell({ code: await (guard === "guarded" ? guarded() : unguarded()) });
-process.stdin.resume();
+process.stdin.on("end", () => void held?.open).resume();
