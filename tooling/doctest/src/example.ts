@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { fencedBlocksOf } from "@turnkeeper/tidy/markdown";
 import type { FencedBlock } from "@turnkeeper/tidy/markdown";
@@ -31,9 +31,10 @@ export interface PageExamples {
 const otherNames: ReadonlySet<string> = new Set(["typescript", "js", "javascript", "mjs", "mts"]);
 const marks = { "no-run": "check", "no-check": "sketch" } as const;
 
-/** Blocks that run unless they say otherwise: the Example of a package, and every block of the root's README. */
+/** Blocks that run unless they say otherwise: the Example of a package, its `docs`, and every block of the root's README. */
 function runsAt(page: string, block: FencedBlock): boolean {
-  return page === "README.md" || (path.posix.basename(page) === "README.md" && block.heading === "Example");
+  const [folder, name] = [path.posix.basename(path.posix.dirname(page)), path.posix.basename(page)];
+  return page === "README.md" || folder === "docs" || (name === "README.md" && block.heading === "Example");
 }
 
 function outputAfter(blocks: readonly FencedBlock[], index: number): string | undefined {
@@ -74,13 +75,20 @@ function isPageFolder(name: string): boolean {
   return !name.startsWith(".") && name !== "node_modules";
 }
 
-/** Every page whose examples count: those of the root, and the README of each package and app. */
+function pagesIn(root: string, folder: string): readonly string[] {
+  const here = path.join(root, folder);
+  if (!existsSync(here)) return [];
+  return readdirSync(here)
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => path.posix.join(folder, name));
+}
+
+/** Every page whose examples count: those of the root, and the README and the `docs` of each package and app. */
 export function pagesOf(root: string): readonly string[] {
-  const atRoot = readdirSync(root).filter((name) => name.endsWith(".md"));
   const below = ["packages", "apps"].flatMap((folder) =>
     readdirSync(path.join(root, folder))
       .filter(isPageFolder)
-      .map((name) => `${folder}/${name}/README.md`),
+      .flatMap((name) => [`${folder}/${name}/README.md`, ...pagesIn(root, `${folder}/${name}/docs`)]),
   );
-  return [...atRoot, ...below].toSorted();
+  return [...pagesIn(root, "."), ...below].toSorted();
 }

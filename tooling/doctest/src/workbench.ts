@@ -10,11 +10,11 @@ import type { ProcessOutcome } from "./process.ts";
 const rootPagesFolder = "tooling/doctest";
 
 /**
- * The module of an example, inside the project whose README it stands in, so that its imports resolve as they would
+ * The module of an example, inside the project whose page it stands on, so that its imports resolve as they would
  * for somebody who works there. Git ignores the folder.
  */
 function moduleOf({ page, line }: Example): string {
-  const folder = page.includes("/") ? path.posix.dirname(page) : rootPagesFolder;
+  const folder = page.includes("/") ? page.split("/", 2).join("/") : rootPagesFolder;
   const name = path.posix.basename(page, ".md").toLowerCase();
   return `${folder}/.tstest/doctest/${name}-${line}.ts`;
 }

@@ -3,9 +3,10 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { examplesIn } from "../src/example.ts";
+import { examplesIn, pagesOf } from "../src/example.ts";
 import { openWorkbench } from "../src/workbench.ts";
 
+const root = fileURLToPath(new URL("../../../", import.meta.url));
 const fence = "```";
 
 function page(...blocks: readonly string[]): string {
@@ -34,6 +35,16 @@ describe("the examples of a page", () => {
       ],
       badMarks: [],
     });
+  });
+
+  it("run on every page of a package's docs, under any heading", () => {
+    const markdown = ["# Page", "## Anything", `${fence}ts`, 'console.log("a");', fence].join("\n");
+    const modeAt = (name: string): unknown => examplesIn(name, markdown).examples.map(({ mode }) => mode);
+    expect(modeAt("packages/p/docs/guide.md")).toEqual(["run"]);
+    expect(modeAt("packages/p/README.md")).toEqual(["check"]);
+    expect(pagesOf(root)).toEqual(
+      expect.arrayContaining(["README.md", "packages/agent-core/README.md", "packages/agent-core/docs/ai-sdk.md"]),
+    );
   });
 
   it("are left alone only with a reason, and are not hidden under another name", () => {
