@@ -66,7 +66,11 @@ function scheduledHost(scheduler: fc.Scheduler, nowMs: () => number): { readonly
   };
   const host: Host = {
     clock: { monotonicMs: nowMs, wallMs: nowMs, bootMs: nowMs, bootId: "race" },
-    timers: { after: (ms, fn) => arm(`timer of ${ms} ms`, fn, ms > raceMs), afterPoll: (fn) => arm("poll phase", fn) },
+    timers: {
+      after: (ms, fn) => arm(`timer of ${ms} ms`, fn, ms > raceMs),
+      afterPoll: (fn) => arm("poll phase", fn),
+      soon: (fn) => arm("end of this turn of the loop", fn),
+    },
     random: { id: () => "id", unit: () => 0 },
   };
   return { host, armedCount: () => armedCount };

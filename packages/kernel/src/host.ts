@@ -38,6 +38,11 @@ export interface Timers {
    * has been delivered. A verdict on silence must be taken behind it (a late timer runs before late data).
    */
   afterPoll(fn: () => void): Cancel;
+  /**
+   * Calls `fn` once, behind every callback that is due already and before any time is waited for: what arrives
+   * together can be gathered until then.
+   */
+  soon(fn: () => void): Cancel;
 }
 
 export interface Random {

@@ -43,6 +43,10 @@ const timers: Timers = {
     });
     return () => clearImmediate(hop);
   },
+  soon(fn: () => void): Cancel {
+    const hop = setImmediate(fn);
+    return () => clearImmediate(hop);
+  },
 };
 
 const idBytes = 10;

@@ -85,3 +85,16 @@ describe("after a whole poll phase", () => {
     expect(firedCount).toBe(0);
   });
 });
+
+describe("soon", () => {
+  test("comes behind what is due already, and ahead of every timer that is not", async () => {
+    const order: string[] = [];
+    await new Promise<void>((resolve) => {
+      systemHost.timers.soon(() => order.push("soon"));
+      systemHost.timers.soon(() => order.push("cancelled"))();
+      queueMicrotask(() => order.push("promise"));
+      systemHost.timers.after(5, () => resolve(void order.push("timer")));
+    });
+    expect(order).toEqual(["promise", "soon", "timer"]);
+  });
+});

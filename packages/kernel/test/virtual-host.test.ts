@@ -106,6 +106,14 @@ describe("advancing a virtual host", () => {
     expect(log).toEqual(["polled@0"]);
   });
 
+  test("runs what is due soon without time moving or a test moving it", async () => {
+    host.timers.soon(note("soon"));
+    host.timers.soon(note("cancelled"))();
+    expect(log).toEqual([]);
+    await Promise.resolve();
+    expect(log).toEqual(["soon@0"]);
+  });
+
   test("refuses what the system host refuses, and time that would run backwards", async () => {
     for (const ms of [Number.NaN, Infinity, -1]) {
       expect(() => host.timers.after(ms, note("never"))).toThrow(CodedError);

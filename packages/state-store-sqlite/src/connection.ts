@@ -88,9 +88,13 @@ export class Connection {
     this.run("COMMIT");
   }
 
-  /** SQLite itself rolls back on some errors, a full disk among them; then there is nothing left to do. */
+  /** SQLite itself rolls back on some errors, a full disk among them, and takes every savepoint with it. */
+  get isInTransaction(): boolean {
+    return this.#database.inTransaction;
+  }
+
   rollback(): void {
-    if (this.#database.inTransaction) this.run("ROLLBACK");
+    if (this.isInTransaction) this.run("ROLLBACK");
   }
 
   close(): void {

@@ -23,11 +23,12 @@ import type { StoreErrorCode } from "@turnkeeper/state-store";
 import type { Connection, Durability } from "./connection.ts";
 import type { FileIdentity } from "./file-identity.ts";
 import type { JournalMode } from "./sqlite-version.ts";
-import { explain, isBusy, isFinal, replacedError, sealedError } from "./store-failure.ts";
-import type { FailedCall, Phase, StoreError } from "./store-failure.ts";
+import { explain, FilesReplaced, isBusy, isFailure, isFinal, isUndone, sealedError } from "./store-failure.ts";
+import type { Phase, StoreError } from "./store-failure.ts";
 import { DurabilityRaised, Transaction } from "./transaction.ts";
+import { WriteGroup } from "./write-group.ts";
 import { WriteQueue } from "./write-queue.ts";
-import type { WriteJob } from "./write-queue.ts";
+import type { Write } from "./write-queue.ts";
 
 /** What a store knows of its file. */
 export interface StoreFile {
@@ -52,19 +53,6 @@ export interface WriteCall extends Call {
   readonly durability: Durability;
 }
 
-function jobOf<T>(call: Call, once: () => T, resolve: (value: T) => void, reject: (error: unknown) => void): WriteJob {
-  const run = (): "settled" | "busy" => {
-    try {
-      resolve(once());
-    } catch (error) {
-      if (isBusy(error)) return "busy";
-      reject(error);
-    }
-    return "settled";
-  };
-  return { owner: call.owner, host: call.host, attempt: call.attempt, patienceMs: call.patienceMs, run, reject };
-}
-
 interface Parts {
   readonly file: StoreFile;
   readonly reader: Connection;
@@ -85,12 +73,18 @@ export class SharedDatabase {
     this.#reader = parts.reader;
     this.#writer = parts.writer;
     this.#identity = parts.identity;
-    this.#queue = new WriteQueue(parts.file.path);
+    this.#queue = new WriteQueue(parts.file.path, (writes) => this.#commitGroup(writes));
   }
 
   /** Whether it is sealed; looks at the files first, and seals it when they are not those that were opened. */
   isSealed(): boolean {
-    if (this.#seal === undefined) this.#look({ attempt: "go on with", path: this.file.path, phase: "open" });
+    if (this.#seal === undefined) {
+      try {
+        this.#guard();
+      } catch (error) {
+        this.#sealWith(explain(error, { attempt: "go on with", path: this.file.path, phase: "open" }));
+      }
+    }
     return this.#seal !== undefined;
   }
 
@@ -104,18 +98,30 @@ export class SharedDatabase {
     return this.#seal && sealedError({ attempt, path: this.file.path, phase }, this.#seal);
   }
 
+  /** Runs `body` in a transaction that it may share with the writes that wait beside it; each is answered alone. */
   write<T>(call: WriteCall, body: (tx: Transaction) => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.#queue.add(jobOf(call, () => this.#commit(call, call.durability, body), resolve, reject));
+      let answer: () => void;
+      this.#queue.add({
+        ...call,
+        stage: (tx) => {
+          const value = body(tx);
+          answer = () => resolve(value);
+        },
+        resolve: () => answer(),
+        reject,
+      });
     });
   }
 
-  /** Reads one consistent state. It waits for nobody under a WAL; a rollback journal may make it wait. */
-  read<T>(call: Call, body: (tx: Transaction) => T): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      const job = jobOf(call, () => this.#readOnce(call, body), resolve, reject);
-      if (job.run() === "busy") this.#queue.wait(job);
-    });
+  /** Reads one consistent state. It waits for nobody under a WAL; a rollback journal may make it wait with the writes. */
+  async read<T>(call: Call, body: (tx: Transaction) => T): Promise<T> {
+    try {
+      return this.#readOnce(call, body);
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+      return this.write({ ...call, durability: "normal" }, body);
+    }
   }
 
   /** Resolves when no call of this handle waits any more. */
@@ -134,26 +140,46 @@ export class SharedDatabase {
     return true;
   }
 
-  #commit<T>(call: WriteCall, durability: Durability, body: (tx: Transaction) => T): T {
-    if (this.#seal !== undefined) throw this.refusal(call.attempt);
+  /** Answers how many of the first writes were settled; 0 when another process has the lock. */
+  #commitGroup(writes: readonly Write[], atLeast: Durability = "normal"): number {
+    if (this.#seal !== undefined) {
+      for (const { attempt, reject } of writes) reject(this.refusal(attempt));
+      return writes.length;
+    }
+    const group = new WriteGroup(writes, this.#writer);
+    const durability = atLeast === "full" ? "full" : group.durability;
     let phase: Phase = "begin";
-    const failed = (): FailedCall => ({ attempt: call.attempt, path: this.file.path, phase });
     try {
-      this.#guard(failed);
+      this.#guard();
       this.#writer.begin(durability);
       phase = "body";
-      const value = body(new Transaction(this.#writer, call.host.clock, durability));
+      group.stage(durability);
       phase = "commit";
       this.#writer.commit();
       phase = "acknowledge";
       // A lease in a file that was replaced this instant fences nothing: the first append under it is refused.
-      if (durability === "full") this.#guard(failed);
-      return value;
+      if (durability === "full") this.#guard();
     } catch (error) {
-      this.#rollBack(this.#writer, failed());
-      if (error instanceof DurabilityRaised) return this.#commit(call, "full", body);
-      throw this.#judged(error, failed());
+      return this.#settleFailed(error, phase, group.writes);
     }
+    group.answer();
+    return group.writes.length;
+  }
+
+  #settleFailed(error: unknown, phase: Phase, writes: readonly Write[]): number {
+    const tell = this.#diagnose(error, this.#writer, phase);
+    if (this.#seal === undefined) {
+      if (error instanceof DurabilityRaised) return this.#commitGroup(writes, "full");
+      if (isBusy(error)) return 0;
+      if (writes.length > 1 && isUndone(error, phase)) return this.#commitOneByOne(writes);
+    }
+    for (const { attempt, reject } of writes) reject(tell(attempt));
+    return writes.length;
+  }
+
+  #commitOneByOne(writes: readonly Write[]): number {
+    const firstBusy = writes.findIndex((write) => this.#commitGroup([write]) === 0);
+    return firstBusy === -1 ? writes.length : firstBusy;
   }
 
   #readOnce<T>(call: Call, body: (tx: Transaction) => T): T {
@@ -164,49 +190,36 @@ export class SharedDatabase {
       this.#reader.commit();
       return value;
     } catch (error) {
-      const failed: FailedCall = { attempt: call.attempt, path: this.file.path, phase: "read" };
-      this.#rollBack(this.#reader, failed);
-      throw this.#judged(error, failed);
+      throw this.#diagnose(error, this.#reader, "read")(call.attempt);
     }
   }
 
-  #guard(failed: () => FailedCall): void {
-    if (!this.#identity.isIntact()) throw this.#sealWith(replacedError(failed()));
+  #guard(): void {
+    if (!this.#identity.isIntact()) throw new FilesReplaced();
   }
 
-  /** A connection that cannot even roll back is in no state to be used again. */
-  #rollBack(connection: Connection, call: FailedCall): void {
-    if (this.#seal !== undefined) return;
+  /**
+   * Finds what is behind an error, seals the store where that is final, and answers how to tell each caller. Files
+   * that were replaced under a call explain whatever else SQLite made of it.
+   */
+  #diagnose(error: unknown, connection: Connection, phase: Phase): (attempt: string) => unknown {
+    const { path } = this.file;
+    let cause = error;
+    let isTrusted = true;
     try {
       connection.rollback();
-    } catch (error) {
-      throw this.#sealWith(explain(error, call));
+      if (isFailure(error) && !isBusy(error)) this.#guard();
+    } catch (found) {
+      // A connection that cannot even roll back is in no state to be used again, and files that cannot be seen are not.
+      cause = found;
+      isTrusted = false;
     }
+    const tell = (attempt: string): unknown => explain(cause, { attempt, path, phase });
+    if (!isTrusted || isFinal(cause)) this.#sealWith(tell("go on"));
+    return tell;
   }
 
-  /** What the caller is told. A file that was replaced under a call explains whatever else SQLite made of it. */
-  #judged(error: unknown, call: FailedCall): unknown {
-    if (error === this.#seal || isBusy(error)) return error;
-    const told = explain(error, call);
-    if (told === error) return error;
-    this.#look(call);
-    if (this.#seal !== undefined) return this.#seal;
-    return isFinal(error) ? this.#sealWith(told) : told;
-  }
-
-  #look(call: FailedCall): void {
-    try {
-      if (!this.#identity.isIntact()) this.#sealWith(replacedError(call));
-    } catch (error) {
-      // Files that cannot be seen cannot be trusted either.
-      this.#sealWith(explain(error, call));
-    }
-  }
-
-  #sealWith(error: unknown): unknown {
-    if (!CodedError.is<StoreErrorCode>(error)) return error;
-    this.#seal = error;
-    this.#queue.rejectAll((attempt) => this.refusal(attempt));
-    return error;
+  #sealWith(error: unknown): void {
+    if (CodedError.is<StoreErrorCode>(error)) this.#seal = error;
   }
 }

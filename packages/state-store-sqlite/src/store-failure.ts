@@ -38,6 +38,9 @@ export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 }
 
+/** The files at the store's path are not those that were opened. */
+export class FilesReplaced extends Error {}
+
 /** The lock is somebody else's for now: the one failure that is retried, and never told as it is. */
 export function isBusy(error: unknown): boolean {
   return /^SQLITE_(BUSY|LOCKED|PROTOCOL)/.test(codeOf(error));
@@ -48,7 +51,10 @@ export function isBusy(error: unknown): boolean {
  * sync, after which a later one can succeed without having brought the lost pages to the disk.
  */
 export function isFinal(error: unknown): boolean {
-  return /^SQLITE_(CORRUPT|NOTADB|READONLY_DBMOVED|IOERR_(FSYNC|DIR_FSYNC))/.test(codeOf(error));
+  return (
+    error instanceof FilesReplaced ||
+    /^SQLITE_(CORRUPT|NOTADB|READONLY_DBMOVED|IOERR_(FSYNC|DIR_FSYNC))/.test(codeOf(error))
+  );
 }
 
 interface Meaning {
@@ -113,6 +119,16 @@ const outcomes: Readonly<Record<Phase, string>> = {
   acknowledge: " It was written, but perhaps not to the file that is at this path now.",
 };
 
+/** Whether it is a failure of the store at all: a refusal and a fault of a caller say nothing about the file. */
+export function isFailure(error: unknown): boolean {
+  return error instanceof FilesReplaced || (!CodedError.is(error) && /^(SQLITE_|E[A-Z0-9]+$)/.test(codeOf(error)));
+}
+
+/** Whether SQLite undid a transaction that failed so: before its commit always, and a full disk undoes a commit. */
+export function isUndone(error: unknown, phase: Phase): boolean {
+  return phase === "body" || (phase === "commit" && codeOf(error) === "SQLITE_FULL");
+}
+
 function isIndeterminate(phase: Phase): boolean {
   return phase === "commit" || phase === "acknowledge";
 }
@@ -123,6 +139,7 @@ function isIndeterminate(phase: Phase): boolean {
  */
 export function explain(error: unknown, call: FailedCall): unknown {
   if (CodedError.is(error)) return error;
+  if (error instanceof FilesReplaced) return replacedError(call);
   const code = codeOf(error);
   const meaning = meanings.find(({ pattern }) => pattern.test(code));
   if (!meaning) return error;

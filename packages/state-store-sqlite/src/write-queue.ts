@@ -1,112 +1,116 @@
 import type { Host } from "@turnkeeper/kernel";
+import type { Durability } from "./connection.ts";
 import { busyError } from "./store-failure.ts";
+import type { Transaction } from "./transaction.ts";
 
-/** A call that waits for its turn at the lock of a file. */
-export interface WriteJob {
-  /** The handle that asked; its close waits for its jobs. */
+/** One call's part of a transaction. Its body may run more than once; it is answered once, after the commit. */
+export interface Write {
+  /** The handle that asked; its close waits for its writes. */
   readonly owner: object;
   readonly host: Host;
-  /** Says what is attempted, for the message when patience ends. */
+  /** Says what is attempted, for the message when it fails. */
   readonly attempt: string;
+  /** How long it waits for a lock that another process holds. */
   readonly patienceMs: number;
-  /** One synchronous attempt, which never throws: `busy` when the lock was somebody else's, else the call is settled. */
-  readonly run: () => "settled" | "busy";
+  readonly durability: Durability;
+  /** Runs the body and keeps its value. Throws what the body throws. */
+  readonly stage: (tx: Transaction) => void;
+  /** Answers with the value of the last staging. */
+  readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
+
+/**
+ * Commits some of the first of `writes` together and answers them; answers how many those were, 0 when the lock is
+ * somebody else's. Never throws.
+ */
+export type CommitGroup = (writes: readonly Write[]) => number;
 
 /** The longest pause between two attempts; pauses double up to it. */
 const longestPauseMs = 64;
 
-/** After so much work in one piece the event loop gets its turn. */
-const longestPieceMs = 8;
+/** A group costs its last member the time of all; beyond this the wait outweighs the fsync that is shared. */
+const groupSizeMax = 256;
 
-function pause(host: Host, ms: number): Promise<void> {
-  return new Promise((resolve) => void host.timers.after(ms, resolve));
+interface Waiting {
+  readonly write: Write;
+  readonly sinceMs: number;
 }
 
 /**
- * The writes of one file in the order they were called (a release never overtakes an append). While the lock is free
- * a job runs inside the call; while another process has it, the head of the queue tries again after U(0, min(2^n, 64))
- * ms: full jitter had the shortest tails and starved nobody. Each job waits for its own patience, wherever it stands.
+ * The writes of one file, committed in the order they were called (a release never overtakes an append), those that
+ * wait together in one transaction. A write that waits for the disk anyway first lets the event loop deliver what is
+ * due, so that the steps of other sessions can join it; one that does not, waits for nothing.
+ *
+ * While another process has the lock, the head of the queue tries again after U(0, min(2^n, 64)) ms: full jitter had
+ * the shortest tails and starved nobody. Each write waits for its own patience, wherever it stands.
  */
 export class WriteQueue {
   readonly #path: string;
-  /** Since when each waits, in the order of calls. */
-  readonly #waiting = new Map<WriteJob, number>();
+  readonly #commitGroup: CommitGroup;
+  #waiting: Waiting[] = [];
   readonly #listeners: (() => void)[] = [];
-  #running: WriteJob | undefined;
   #isDraining = false;
 
-  constructor(path: string) {
+  constructor(path: string, commitGroup: CommitGroup) {
     this.#path = path;
+    this.#commitGroup = commitGroup;
   }
 
-  /** Runs the job now, unless others were called before it; else it waits for its turn. */
-  add(job: WriteJob): void {
-    if (this.#waiting.size > 0 || job.run() === "busy") this.wait(job);
-  }
-
-  /** Puts a job that found the lock taken behind those that wait already. */
-  wait(job: WriteJob): void {
-    this.#waiting.set(job, job.host.clock.monotonicMs());
+  add(write: Write): void {
+    this.#waiting.push({ write, sinceMs: write.host.clock.monotonicMs() });
     if (!this.#isDraining) void this.#drain();
   }
 
-  /** Resolves when no job of this owner waits any more. */
+  /** Resolves when no write of this owner waits any more. */
   async settled(owner: object): Promise<void> {
-    while ([...this.#waiting.keys()].some((job) => job.owner === owner))
+    while (this.#waiting.some(({ write }) => write.owner === owner))
       await new Promise<void>((resolve) => void this.#listeners.push(resolve));
-  }
-
-  /** Rejects every waiting job but the one that runs, which knows better: the store was sealed. */
-  rejectAll(errorFor: (attempt: string) => unknown): void {
-    for (const job of this.#waiting.keys()) if (job !== this.#running) this.#remove(job, errorFor(job.attempt));
   }
 
   async #drain(): Promise<void> {
     this.#isDraining = true;
     let pauseCount = 0;
-    for (let job = this.#head(); job; job = this.#head()) {
-      const { host } = job;
-      await pause(host, host.random.unit() * Math.min(2 ** pauseCount++, longestPauseMs));
-      this.#dismissImpatient();
-      if (this.#runPiece(host) === "moved") pauseCount = 0;
+    for (let head = this.#waiting[0]; head; head = this.#waiting[0]) {
+      const { host } = head.write;
+      if (pauseCount > 0) await this.#pause(host, pauseCount);
+      else await this.#gather(head.write);
+      pauseCount = this.#commit() ? 0 : pauseCount + 1;
     }
     this.#isDraining = false;
   }
 
-  /** Runs jobs until one finds the lock taken, none is left, or the event loop has waited long enough. */
-  #runPiece(host: Host): "moved" | "stuck" {
-    const sinceMs = host.clock.monotonicMs();
-    let result: "moved" | "stuck" = "stuck";
-    for (let job = this.#head(); job; job = this.#head()) {
-      this.#running = job;
-      const outcome = job.run();
-      this.#running = undefined;
-      if (outcome === "busy") break;
-      this.#remove(job);
-      result = "moved";
-      if (host.clock.monotonicMs() - sinceMs >= longestPieceMs) break;
-    }
-    return result;
+  /** Answers whether the lock could be had. */
+  #commit(): boolean {
+    const group = this.#waiting.slice(0, groupSizeMax).map(({ write }) => write);
+    const settledCount = this.#commitGroup(group);
+    this.#waiting.splice(0, settledCount);
+    this.#notify();
+    return settledCount > 0;
   }
 
-  #head(): WriteJob | undefined {
-    for (const job of this.#waiting.keys()) return job;
-    return undefined;
+  #gather({ host, durability }: Write): Promise<void> | undefined {
+    if (durability === "normal") return undefined;
+    return new Promise((resolve) => void host.timers.soon(resolve));
   }
 
-  #remove(job: WriteJob, error?: unknown): void {
-    if (!this.#waiting.delete(job)) return;
-    if (error !== undefined) job.reject(error);
-    for (const listener of this.#listeners.splice(0)) listener();
+  async #pause(host: Host, pauseCount: number): Promise<void> {
+    const pauseMs = host.random.unit() * Math.min(2 ** (pauseCount - 1), longestPauseMs);
+    await new Promise<void>((resolve) => void host.timers.after(pauseMs, resolve));
+    this.#dismissImpatient();
   }
 
   #dismissImpatient(): void {
-    for (const [job, sinceMs] of this.#waiting) {
-      const waitedMs = job.host.clock.monotonicMs() - sinceMs;
-      if (waitedMs >= job.patienceMs)
-        this.#remove(job, busyError({ attempt: job.attempt, path: this.#path }, waitedMs));
-    }
+    this.#waiting = this.#waiting.filter(({ write, sinceMs }) => {
+      const waitedMs = write.host.clock.monotonicMs() - sinceMs;
+      if (waitedMs < write.patienceMs) return true;
+      write.reject(busyError({ attempt: write.attempt, path: this.#path }, waitedMs));
+      return false;
+    });
+    this.#notify();
+  }
+
+  #notify(): void {
+    for (const listener of this.#listeners.splice(0)) listener();
   }
 }

@@ -129,7 +129,7 @@ test("patience ends by the kind of call, each in its own time wherever it stands
   await store.close();
 });
 
-test("a store that is sealed while calls wait tells the one that met the fault what it was, and the others that it is sealed", async () => {
+test("a store that is sealed tells the calls that met the fault what it was, and the next that it is sealed", async () => {
   const store = await openSqliteStore(pathOf(), { host });
   const { grant, turnId } = await turnOf(store, "a");
   const holder = lockHolder();
@@ -142,10 +142,17 @@ test("a store that is sealed while calls wait tells the one that met the fault w
     throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_FSYNC" });
   });
   await host.advance(64);
-  expect(await settled).toMatchObject([
-    { reason: { code: "STORE_IO", context: { isIndeterminate: true } } },
-    { reason: { code: "STORE_IO", context: { isIndeterminate: false }, message: expect.stringMatching(/is sealed/) } },
-  ]);
+  expect(await settled).toMatchObject(
+    [
+      { reason: { code: "STORE_IO", context: { isIndeterminate: true }, message: /append to session/ } },
+      { reason: { code: "STORE_IO", context: { isIndeterminate: true }, message: /renew/ } },
+    ].map(({ reason }) => ({ reason: { ...reason, message: expect.stringMatching(reason.message) } })),
+  );
+  await expect(store.leases.renew(grant, 60_000)).rejects.toMatchObject({
+    code: "STORE_IO",
+    context: { isIndeterminate: false },
+    message: expect.stringMatching(/is sealed/),
+  });
   await store.close();
 });
 

@@ -35,6 +35,7 @@ export function stoppableHost(host: Host): StoppableHost {
     timers: {
       after: (ms, fn) => gated((due) => host.timers.after(ms, due), fn),
       afterPoll: (fn) => gated((due) => host.timers.afterPoll(due), fn),
+      soon: (fn) => gated((due) => host.timers.soon(due), fn),
     },
     stop: () => void (state = state === "running" ? "stopped" : state),
     continue: () => {

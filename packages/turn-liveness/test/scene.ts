@@ -64,6 +64,7 @@ export function makeScene(options: SceneOptions = {}): Scene {
           for (const deliver of buffered.splice(0)) deliver();
           fn();
         }),
+      soon: (fn) => virtual.timers.soon(fn),
     },
     random: virtual.random,
   };

@@ -24,6 +24,7 @@ export class ProcessLife {
         after: (ms: number, fn: () => void, options?: TimerOptions): Cancel =>
           world.timers.after(ms, guard(fn), options),
         afterPoll: (fn: () => void): Cancel => world.timers.afterPoll(guard(fn)),
+        soon: (fn: () => void): Cancel => world.timers.soon(guard(fn)),
       },
     };
   }

@@ -20,7 +20,7 @@ describe("ambient time and chance", () => {
     ["AbortSignal.timeout(1)", "AbortSignal.timeout is ambient"],
     ["setTimeout(() => {}, 1)", "setTimeout is ambient; use host.timers.after()"],
     ["globalThis.setInterval(() => {}, 1)", "setInterval is ambient; use a PeriodicScheduler"],
-    ["[setImmediate]", "setImmediate is ambient; use host.timers.afterPoll()"],
+    ["[setImmediate]", "setImmediate is ambient; use host.timers.afterPoll() or soon()"],
     ["({ setTimeout })", "setTimeout is ambient"],
     ['await import("node:timers/promises")', "node:timers/promises is ambient"],
   ])("refuses %s", (expression, message) => {

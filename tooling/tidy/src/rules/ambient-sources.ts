@@ -17,7 +17,7 @@ const bannedMembers: Readonly<Record<string, Readonly<Record<string, string>>>> 
 const bannedGlobals: Readonly<Record<string, string>> = {
   setTimeout: "host.timers.after()",
   setInterval: "a PeriodicScheduler",
-  setImmediate: "host.timers.afterPoll()",
+  setImmediate: "host.timers.afterPoll() or soon()",
 };
 
 /** Names that may not be imported from Node's own modules; `*` bans the module. */

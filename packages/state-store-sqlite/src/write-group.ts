@@ -1,0 +1,70 @@
+import { CodedError } from "@turnkeeper/kernel";
+import type { Connection, Durability } from "./connection.ts";
+import { Transaction } from "./transaction.ts";
+import type { Write } from "./write-queue.ts";
+
+/** After so much work in one piece the event loop gets its turn. */
+const longestPieceMs = 8;
+
+/**
+ * Writes that share one transaction and one wait for the disk, each of which fails alone (rule 7.7): a refusal rolls
+ * back to the member's savepoint, and nothing is answered before the commit, refusals included. Any other error may
+ * have taken the whole transaction with it, so it ends the group, and its members are run one by one.
+ */
+export class WriteGroup {
+  readonly #rows: Connection;
+  readonly #refusals = new Map<Write, unknown>();
+  #writes: readonly Write[];
+
+  constructor(writes: readonly Write[], rows: Connection) {
+    this.#writes = writes;
+    this.#rows = rows;
+  }
+
+  /** Whom it answers; after staging only those that were staged. */
+  get writes(): readonly Write[] {
+    return this.#writes;
+  }
+
+  /** What the strictest member asks for. */
+  get durability(): Durability {
+    return this.#writes.some(({ durability }) => durability === "full") ? "full" : "normal";
+  }
+
+  /** Runs the bodies in order; the rest is left to the next group when they take too long. */
+  stage(durability: Durability): void {
+    const clock = this.#writes[0]?.host.clock;
+    const sinceMs = clock?.monotonicMs() ?? 0;
+    const isShared = this.#writes.length > 1;
+    let stagedCount = 0;
+    for (const write of this.#writes) {
+      const tx = new Transaction(this.#rows, write.host.clock, durability);
+      if (isShared) this.#stageApart(write, tx);
+      else write.stage(tx);
+      stagedCount++;
+      if (clock && clock.monotonicMs() - sinceMs >= longestPieceMs) break;
+    }
+    this.#writes = this.#writes.slice(0, stagedCount);
+  }
+
+  /** Tells each member what became of it. Only after the commit. */
+  answer(): void {
+    for (const write of this.#writes) {
+      const refusal = this.#refusals.get(write);
+      if (refusal === undefined) write.resolve();
+      else write.reject(refusal);
+    }
+  }
+
+  #stageApart(write: Write, tx: Transaction): void {
+    this.#rows.run("SAVEPOINT member");
+    try {
+      write.stage(tx);
+    } catch (error) {
+      if (!CodedError.is(error) || !this.#rows.isInTransaction) throw error;
+      this.#rows.run("ROLLBACK TO member");
+      this.#refusals.set(write, error);
+    }
+    this.#rows.run("RELEASE member");
+  }
+}
