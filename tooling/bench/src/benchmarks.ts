@@ -1,0 +1,25 @@
+import type { Benchmark } from "./benchmark.ts";
+import { append } from "./benchmarks/append.ts";
+import { appendMany } from "./benchmarks/append-many.ts";
+import { handOver } from "./benchmarks/hand-over.ts";
+import { busy } from "./benchmarks/busy.ts";
+import { holderKilled } from "./benchmarks/holder-killed.ts";
+import { lease } from "./benchmarks/lease.ts";
+import { load } from "./benchmarks/load.ts";
+import { progress } from "./benchmarks/progress.ts";
+import { timers } from "./benchmarks/timers.ts";
+import { turn } from "./benchmarks/turn.ts";
+
+/** Every benchmark, in the order in which they run. */
+export const benchmarks: readonly Benchmark[] = [
+  lease,
+  handOver,
+  holderKilled,
+  turn,
+  progress,
+  append,
+  appendMany,
+  load,
+  busy,
+  timers,
+];
