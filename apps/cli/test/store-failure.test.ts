@@ -5,7 +5,7 @@ import { runInside } from "./inside/command-line.ts";
 import { eventsOf, makeHome, runShell, startCli } from "./outside/built-cli.ts";
 import { compatibleConfig, makeGate, openAiGatedText, openAiText, serveModel } from "./outside/model-server.ts";
 
-it("a store that is replaced under a turn ends it with its code and exit 74; back in its place it works again", async () => {
+it("a store that is moved away under a turn ends it with its code and exit 74; back in its place it works again", async () => {
   const gate = makeGate();
   const server = await serveModel(openAiGatedText(gate, "one ", "two"), openAiText("fine"));
   const home = makeHome(compatibleConfig(server));
@@ -14,10 +14,10 @@ it("a store that is replaced under a turn ends it with its code and exit 74; bac
   renameSync(path.join(home, "state.db"), path.join(home, "moved.db"));
   gate.open();
   const ended = await run.ended;
-  expect(eventsOf(ended.stdout).at(-1)).toMatchObject({ outcome: "failed", reason: "STORE_REPLACED" });
+  expect(eventsOf(ended.stdout).at(-1)).toMatchObject({ outcome: "failed", reason: "STORE_DELETED" });
   expect(ended).toMatchObject({
     code: 74,
-    stderr: expect.stringMatching(/^turnkeeper: failed \(STORE_REPLACED\): [^\n]*\n$/),
+    stderr: expect.stringMatching(/^turnkeeper: failed \(STORE_DELETED\): [^\n]*\n$/),
   });
   renameSync(path.join(home, "moved.db"), path.join(home, "state.db"));
   expect(await runInside(["run", "again", "--session", "s"], { home })).toMatchObject({ code: 0, stdout: "fine\n" });

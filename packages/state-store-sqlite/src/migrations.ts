@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
+import type { Random } from "@turnkeeper/kernel";
 import type { Connection } from "./connection.ts";
 import { storeError } from "./store-failure.ts";
 
@@ -63,10 +64,13 @@ export function schemaVersion(rows: Connection, path: string): number {
  * Brings the schema up to date in one transaction and answers its version. Of two processes that start together one
  * waits (its `BEGIN IMMEDIATE` finds the file busy), and then finds the work done.
  */
-export function migrate(rows: Connection, path: string): number {
+export function migrate(rows: Connection, path: string, random: Random): number {
   rows.begin("full");
   try {
     let version = schemaVersion(rows, path);
+    // Tells this file from any other that is copied over it; see StoreGuard.
+    if (rows.pragma("application_id") === 0)
+      rows.execute(`PRAGMA application_id = ${1 + Math.floor(random.unit() * (2 ** 31 - 1))}`);
     for (const migration of migrations()) {
       if (migration.version <= version) continue;
       rows.execute(migration.sql);

@@ -1,13 +1,14 @@
 import type { Host } from "@turnkeeper/kernel";
 import { Connection } from "./connection.ts";
-import { FileIdentity } from "./file-identity.ts";
 import { migrate, newestSchemaVersion, schemaVersion } from "./migrations.ts";
+import { sharedFileSystem } from "./file-system.ts";
 import type { ResolvedSqliteStoreOptions } from "./options.ts";
 import { SharedDatabase } from "./shared-database.ts";
 import { chooseJournal } from "./sqlite-version.ts";
 import type { JournalMode } from "./sqlite-version.ts";
-import { busyError, explain, isBusy, replacedError } from "./store-failure.ts";
+import { busyError, changedError, explain, isBusy } from "./store-failure.ts";
 import type { FailedCall } from "./store-failure.ts";
+import { fileKey, StoreGuard } from "./store-guard.ts";
 import { closeToOthers } from "./store-path.ts";
 
 /** Opening waits as long as any ordinary call. */
@@ -60,8 +61,9 @@ export async function openDatabase(
   options: ResolvedSqliteStoreOptions,
 ): Promise<SharedDatabase> {
   const call: FailedCall = { attempt: "open", path, phase: "open" };
-  const before = FileIdentity.keyOf(path);
+  const before = fileKey(path);
   const opened: Connection[] = [];
+  let guard: StoreGuard | undefined;
   const open = (access: "read" | "write"): Connection => {
     const connection = new Connection(path, access);
     opened.unshift(connection);
@@ -80,30 +82,34 @@ export async function openDatabase(
       version: sqliteVersion,
       wanted: options.journalMode,
       onDisk: version === 0 ? undefined : onDisk,
+      sharedFileSystem: sharedFileSystem(path),
     });
     const writer = open("write");
     const journalMode = await withPatience(host, call, () => setJournal(writer, choice.mode));
     const isCurrent = version === newestSchemaVersion();
-    const migrated = isCurrent ? version : await withPatience(host, call, () => migrate(writer, path));
+    const migrated = isCurrent ? version : await withPatience(host, call, () => migrate(writer, path, host.random));
     if (isCurrent) proveWritable(writer);
     // A read under the WAL takes the lock that the reader keeps: from here on the -wal cannot be changed for another.
     await withPatience(host, call, () => schemaVersion(reader, path));
-    const identity = FileIdentity.of(path, journalMode === "wal");
-    if (!identity || FileIdentity.keyOf(path) !== before) throw replacedError(call);
-    const unlike =
-      journalMode === choice.mode
-        ? []
-        : [`Journal mode ${choice.mode} was refused by SQLite for this file system; the store uses ${journalMode}.`];
+    guard = StoreGuard.on(path, journalMode === "wal");
+    if (!guard || fileKey(path) !== before) throw changedError("replaced", call);
+    if (journalMode !== choice.mode)
+      notes.push(
+        `Journal mode ${choice.mode} was refused by SQLite for this file system; the store uses ${journalMode}.`,
+      );
+    if (!guard.seesLocks)
+      notes.push("The kernel does not tell which locks this process holds, so that losing them would not be noticed.");
     const file = {
       path,
       journalMode,
       sqliteVersion,
       schemaVersion: migrated,
-      notes: [...notes, ...(choice.note === undefined ? [] : [choice.note]), ...unlike],
+      notes: choice.note === undefined ? notes : [choice.note, ...notes],
     };
-    return new SharedDatabase({ file, reader, writer, identity });
+    return new SharedDatabase({ file, reader, writer, guard });
   } catch (error) {
     for (const connection of opened) connection.close();
+    guard?.end();
     throw explain(error, call);
   }
 }

@@ -17,9 +17,9 @@
  * | open | release by the last holder | none: the database is closed |
  * | any | sealed | sealed, for the life of the process: it is neither closed nor lent again |
  */
-import { FileIdentity } from "./file-identity.ts";
 import type { SharedDatabase } from "./shared-database.ts";
 import { storeError } from "./store-failure.ts";
+import { fileKey } from "./store-guard.ts";
 
 interface Slot {
   readonly opening: Promise<SharedDatabase>;
@@ -75,7 +75,7 @@ function holding(key: string, slot: Slot, database: SharedDatabase): Holding {
 
 /** Lends the database of the file at `path`, opening it for the first holder. A failed opening leaves nothing. */
 export async function acquireDatabase(path: string, open: () => Promise<SharedDatabase>): Promise<Holding> {
-  const key = FileIdentity.keyOf(path);
+  const key = fileKey(path);
   const owner = openFiles().get(key);
   if (owner !== undefined && owner !== thisCopy)
     throw storeError(

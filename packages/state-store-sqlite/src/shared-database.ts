@@ -21,10 +21,10 @@ import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { StoreErrorCode } from "@turnkeeper/state-store";
 import type { Connection, Durability } from "./connection.ts";
-import type { FileIdentity } from "./file-identity.ts";
 import type { JournalMode } from "./sqlite-version.ts";
-import { explain, FilesReplaced, isBusy, isFailure, isFinal, isUndone, sealedError } from "./store-failure.ts";
-import type { Phase, StoreError } from "./store-failure.ts";
+import type { StoreGuard } from "./store-guard.ts";
+import { explain, FilesChanged, isBusy, isFailure, isFinal, isUndone, sealedError } from "./store-failure.ts";
+import type { FileFinding, Phase, StoreError } from "./store-failure.ts";
 import { DurabilityRaised, Transaction } from "./transaction.ts";
 import { WriteGroup } from "./write-group.ts";
 import { WriteQueue } from "./write-queue.ts";
@@ -57,14 +57,14 @@ interface Parts {
   readonly file: StoreFile;
   readonly reader: Connection;
   readonly writer: Connection;
-  readonly identity: FileIdentity;
+  readonly guard: StoreGuard;
 }
 
 export class SharedDatabase {
   readonly file: StoreFile;
   readonly #reader: Connection;
   readonly #writer: Connection;
-  readonly #identity: FileIdentity;
+  readonly #guard: StoreGuard;
   readonly #queue: WriteQueue;
   #seal: StoreError | undefined;
 
@@ -72,7 +72,7 @@ export class SharedDatabase {
     this.file = parts.file;
     this.#reader = parts.reader;
     this.#writer = parts.writer;
-    this.#identity = parts.identity;
+    this.#guard = parts.guard;
     this.#queue = new WriteQueue(parts.file.path, (writes) => this.#commitGroup(writes));
   }
 
@@ -80,7 +80,7 @@ export class SharedDatabase {
   isSealed(): boolean {
     if (this.#seal === undefined) {
       try {
-        this.#guard();
+        this.#check(this.#guard.look());
       } catch (error) {
         this.#sealWith(explain(error, { attempt: "go on with", path: this.file.path, phase: "open" }));
       }
@@ -90,7 +90,7 @@ export class SharedDatabase {
 
   /** Whether another file at this path would meet the WAL of this database, and have it replayed onto itself. */
   hauntsPath(path: string): boolean {
-    return this.file.path === path && this.isSealed() && this.#identity.isWalThere();
+    return this.file.path === path && this.isSealed() && this.#guard.isLogThere();
   }
 
   /** What a caller is told that may not use a sealed database. */
@@ -137,6 +137,7 @@ export class SharedDatabase {
     if (this.isSealed()) return false;
     this.#reader.close();
     this.#writer.close();
+    this.#guard.end();
     return true;
   }
 
@@ -150,15 +151,16 @@ export class SharedDatabase {
     const durability = atLeast === "full" ? "full" : group.durability;
     let phase: Phase = "begin";
     try {
-      this.#guard();
+      this.#check(this.#guard.look());
       this.#writer.begin(durability);
+      // A lease in a file that was replaced this instant fences nothing: the first append under it is refused.
+      if (durability === "full") this.#check(this.#guard.inspect());
       phase = "body";
       group.stage(durability);
       phase = "commit";
       this.#writer.commit();
       phase = "acknowledge";
-      // A lease in a file that was replaced this instant fences nothing: the first append under it is refused.
-      if (durability === "full") this.#guard();
+      if (durability === "full") this.#check(this.#guard.look());
     } catch (error) {
       return this.#settleFailed(error, phase, group.writes);
     }
@@ -194,8 +196,8 @@ export class SharedDatabase {
     }
   }
 
-  #guard(): void {
-    if (!this.#identity.isIntact()) throw new FilesReplaced();
+  #check(finding: FileFinding | undefined): void {
+    if (finding !== undefined) throw new FilesChanged(finding);
   }
 
   /**
@@ -208,7 +210,7 @@ export class SharedDatabase {
     let isTrusted = true;
     try {
       connection.rollback();
-      if (isFailure(error) && !isBusy(error)) this.#guard();
+      if (isFailure(error) && !isBusy(error)) this.#check(this.#guard.look());
     } catch (found) {
       // A connection that cannot even roll back is in no state to be used again, and files that cannot be seen are not.
       cause = found;

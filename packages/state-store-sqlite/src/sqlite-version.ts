@@ -36,12 +36,24 @@ export function chooseJournal(choice: {
   readonly wanted: JournalMode;
   /** Absent for a store that is being made. */
   readonly onDisk?: JournalMode | undefined;
+  /** The file system, where another kernel may work on it too. */
+  readonly sharedFileSystem?: string | undefined;
 }): JournalChoice {
-  const { version, wanted, onDisk } = choice;
+  const { version, wanted, onDisk, sharedFileSystem } = choice;
   const isSafe = isWalSafe(version);
   const update = "Update better-sqlite3 to a release with SQLite 3.51.3 or newer.";
   if (onDisk === "wal" && !isSafe)
     return { mode: "wal", note: `SQLite ${version} can lose pages of this store's WAL, which it keeps. ${update}` };
+  if (onDisk === "wal" && sharedFileSystem !== undefined)
+    return {
+      mode: "wal",
+      note: `The store has a WAL and lies on ${sharedFileSystem}: a process of another machine that opens it corrupts it. Move it to a local disk.`,
+    };
+  if (onDisk === undefined && wanted === "wal" && sharedFileSystem !== undefined)
+    return {
+      mode: "delete",
+      note: `The store lies on ${sharedFileSystem}, where a WAL can be corrupted by another machine, so it has a rollback journal: readers and writers wait for each other. A local disk is faster and safer.`,
+    };
   if (onDisk !== undefined && onDisk !== wanted)
     return { mode: onDisk, note: `The store keeps its journal mode, ${onDisk}; ${wanted} applies to new stores.` };
   if (wanted === "wal" && !isSafe)

@@ -38,8 +38,18 @@ export function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 }
 
-/** The files at the store's path are not those that were opened. */
-export class FilesReplaced extends Error {}
+/** What became of a store's files, or of this process's locks on them, while it had them open. */
+export type FileFinding = "replaced" | "deleted" | "truncated" | "unlocked";
+
+/** The files at the store's path are not those that were opened, or not as SQLite left them. */
+export class FilesChanged extends Error {
+  readonly finding: FileFinding;
+
+  constructor(finding: FileFinding) {
+    super(finding);
+    this.finding = finding;
+  }
+}
 
 /** The lock is somebody else's for now: the one failure that is retried, and never told as it is. */
 export function isBusy(error: unknown): boolean {
@@ -52,7 +62,7 @@ export function isBusy(error: unknown): boolean {
  */
 export function isFinal(error: unknown): boolean {
   return (
-    error instanceof FilesReplaced ||
+    error instanceof FilesChanged ||
     /^SQLITE_(CORRUPT|NOTADB|READONLY_DBMOVED|IOERR_(FSYNC|DIR_FSYNC))/.test(codeOf(error))
   );
 }
@@ -121,7 +131,7 @@ const outcomes: Readonly<Record<Phase, string>> = {
 
 /** Whether it is a failure of the store at all: a refusal and a fault of a caller say nothing about the file. */
 export function isFailure(error: unknown): boolean {
-  return error instanceof FilesReplaced || (!CodedError.is(error) && /^(SQLITE_|E[A-Z0-9]+$)/.test(codeOf(error)));
+  return error instanceof FilesChanged || (!CodedError.is(error) && /^(SQLITE_|E[A-Z0-9]+$)/.test(codeOf(error)));
 }
 
 /** Whether SQLite undid a transaction that failed so: before its commit always, and a full disk undoes a commit. */
@@ -139,7 +149,7 @@ function isIndeterminate(phase: Phase): boolean {
  */
 export function explain(error: unknown, call: FailedCall): unknown {
   if (CodedError.is(error)) return error;
-  if (error instanceof FilesReplaced) return replacedError(call);
+  if (error instanceof FilesChanged) return changedError(error.finding, call);
   const code = codeOf(error);
   const meaning = meanings.find(({ pattern }) => pattern.test(code));
   if (!meaning) return error;
@@ -161,11 +171,36 @@ export function busyError(call: Omit<FailedCall, "phase">, waitedMs: number): St
   );
 }
 
-export function replacedError(call: FailedCall): StoreError {
+const findings: Readonly<Record<FileFinding, Omit<Meaning, "pattern">>> = {
+  replaced: {
+    code: "STORE_REPLACED",
+    what: "its files are not those that were opened; another file was moved or copied over them",
+    next: "Restart the process to work on the file that is there now.",
+  },
+  deleted: {
+    code: "STORE_DELETED",
+    what: "its file, -wal or -shm was deleted, or moved away, while it was open",
+    next: "Stop every process that uses it, bring back what was deleted, and start again.",
+  },
+  truncated: {
+    code: "STORE_TRUNCATED",
+    what: "its file, -wal or -shm was cut short while it was open",
+    next: "Stop every process that uses it, keep the files as they are, and recover into a new file.",
+  },
+  unlocked: {
+    code: "STORE_UNLOCKED",
+    what: "its locks are gone, because something in this process opened and closed one of its files",
+    next: "Restart the process, and find what reads the file: only SQLite may open it here.",
+  },
+};
+
+/** Tells what became of the files. It is final: see STORE-1. */
+export function changedError(finding: FileFinding, call: FailedCall): StoreError {
+  const { code, what, next } = findings[finding];
   return storeError(
-    "STORE_REPLACED",
-    `${failure(call)}: its files are not those that were opened; something moved, replaced or deleted them or the -wal.${outcomes[call.phase]} This process writes to it no more. Restart the process to work on the file that is there now.`,
-    { path: call.path, isIndeterminate: isIndeterminate(call.phase) },
+    code,
+    `${failure(call)}: ${what}.${outcomes[call.phase]} This process writes to it no more. ${next}`,
+    { path: call.path, finding, isIndeterminate: isIndeterminate(call.phase) },
   );
 }
 

@@ -1,11 +1,13 @@
-import { renameSync, unlinkSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { copyFileSync, readFileSync, renameSync, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemHost } from "@turnkeeper/kernel";
 import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
+import Database from "better-sqlite3";
 import { describe, expect, test, vi } from "vitest";
-import { FileIdentity } from "../src/file-identity.ts";
+import { StoreGuard } from "../src/store-guard.ts";
 import { destroyTable } from "./damaged-file.ts";
-import { checksums } from "./file-state.ts";
+import { checksums, hasLockTable, lockCount } from "./file-state.ts";
 import { grantTo, keysOf, says, turnOf } from "./scene.ts";
 import { startProcess } from "./store-process.ts";
 import { tempFolder } from "./temp-folder.ts";
@@ -24,6 +26,26 @@ async function madeStore(name: string, key?: string): Promise<string> {
   await store.close();
   return path;
 }
+
+/** Writes so much that the file grows, which its header counts, and checkpoints at the end. */
+async function grownStore(path: string): Promise<void> {
+  const store = await openSqliteStore(path, { host });
+  const { grant, turnId } = await turnOf(store, "grower");
+  for (const key of ["1", "2", "3"])
+    await store.transcript.append({ grant, turnId, entries: [says(key, key.repeat(20_000))] });
+  await store.turns.end({ grant, turnId, outcome: "answered", release: true });
+  await store.close();
+}
+
+/** By another process: in this one it would cancel SQLite's locks, which is a fault of its own. */
+function byAnother(command: string, ...args: string[]): void {
+  const { status, stderr } = spawnSync(command, args, { encoding: "utf8" });
+  if (status !== 0) throw new Error(`${command} ended with ${status}: ${stderr}`);
+}
+
+const copyByAnother = (from: string, to: string): void => byAnother("cp", from, to);
+
+const cutByAnother = (path: string, size: number): void => byAnother("truncate", "-s", `${size}`, path);
 
 /** Lets a process meet the damage and end; answers the checksums after the damage was met, and after the end. */
 async function endOfProcess(path: string, guard: string): Promise<{ before: string; after: string; code: unknown }> {
@@ -85,34 +107,136 @@ describe("after structural damage", () => {
 });
 
 describe("when the file is replaced while it is open", () => {
-  const replacements: readonly [string, (path: string, other: string) => void][] = [
-    ["another file is moved over it", (path, other) => renameSync(other, path)],
-    ["it is deleted", (path) => unlinkSync(path)],
-    ["its WAL is deleted", (path) => unlinkSync(`${path}-wal`)],
+  interface Change {
+    readonly title: string;
+    readonly code: string;
+    /** Given the open store's path, another store, and a copy of the open one as it was some writes ago. */
+    readonly act: (path: string, files: { readonly other: string; readonly backup: string }) => void;
+    /** Whether a write under NORMAL, which looks at the files' identity alone, may still go through. */
+    readonly isDeep?: true;
+  }
+  const changes: readonly Change[] = [
+    {
+      title: "another file is moved over it",
+      code: "STORE_REPLACED",
+      act: (path, { other }) => renameSync(other, path),
+    },
+    {
+      title: "another store is copied over it",
+      code: "STORE_REPLACED",
+      act: (path, { other }) => copyByAnother(other, path),
+      isDeep: true,
+    },
+    {
+      title: "an older copy of its own is copied over it",
+      code: "STORE_REPLACED",
+      act: (path, { backup }) => copyByAnother(backup, path),
+    },
+    { title: "it is deleted", code: "STORE_DELETED", act: (path) => unlinkSync(path) },
+    { title: "its WAL is deleted", code: "STORE_DELETED", act: (path) => unlinkSync(`${path}-wal`) },
+    {
+      title: "its WAL is deleted and made anew",
+      code: "STORE_DELETED",
+      act: (path) => {
+        renameSync(`${path}-wal`, `${path}-gone`);
+        writeFileSync(`${path}-wal`, "");
+      },
+    },
+    {
+      title: "its shared memory is deleted",
+      code: "STORE_DELETED",
+      act: (path) => unlinkSync(`${path}-shm`),
+      isDeep: true,
+    },
+    { title: "it is cut short", code: "STORE_TRUNCATED", act: (path) => cutByAnother(path, 4096) },
+    {
+      title: "its WAL is cut short",
+      code: "STORE_TRUNCATED",
+      act: (path) => cutByAnother(`${path}-wal`, 0),
+      isDeep: true,
+    },
   ];
-  for (const [title, replace] of replacements) {
-    test(`and ${title}, the next write is refused, and neither file changes`, async () => {
+  for (const { title, code, act, isDeep } of changes) {
+    test(`and ${title}, the next append is refused with ${code}, and no file changes any more`, async () => {
       const path = await madeStore("state.db", "first");
       const other = await madeStore("other.db", "other");
+      const backup = join(folder(), "backup.db");
+      copyFileSync(path, backup);
+      await grownStore(path);
+      await grownStore(other);
       const store = await openSqliteStore(path, { host });
       const { grant, turnId } = await turnOf(store, "a");
-      replace(path, other);
+      act(path, { other, backup });
       const before = checksums(path);
       const append = () => store.transcript.append({ grant, turnId, entries: [says("key")] });
-      await expect(append()).rejects.toMatchObject({ code: "STORE_REPLACED", message: expect.stringContaining(path) });
-      await expect(append()).rejects.toMatchObject({ code: "STORE_REPLACED" });
-      await expect(store.leases.renew(grant, 1)).rejects.toMatchObject({ code: "STORE_REPLACED" });
+      if (isDeep !== true) await expect(store.leases.renew(grant, 60_000)).rejects.toMatchObject({ code });
+      await expect(append()).rejects.toMatchObject({ code, message: expect.stringContaining(path) });
+      await expect(append()).rejects.toMatchObject({ code, message: expect.stringMatching(/is sealed/) });
+      await expect(store.leases.renew(grant, 1)).rejects.toMatchObject({ code });
       await store.close();
       expect(checksums(path)).toBe(before);
     });
   }
+
+  // Only Linux tells which locks a process holds.
+  test.skipIf(!hasLockTable)(
+    "and something in the process reads it, which cancels SQLite's locks, the next append is refused, and no file changes",
+    async () => {
+      const path = await madeStore("state.db", "first");
+      for (const end of ["", "-shm"]) {
+        const copy = await madeStore(`copy${end}.db`, "first");
+        const store = await openSqliteStore(copy, { host });
+        const { grant, turnId } = await turnOf(store, "a");
+        readFileSync(`${copy}${end}`);
+        const before = checksums(copy);
+        await expect(store.transcript.append({ grant, turnId, entries: [says("key")] })).rejects.toMatchObject({
+          code: "STORE_UNLOCKED",
+          message: expect.stringContaining("Restart the process"),
+        });
+        await store.close();
+        expect(checksums(copy)).toBe(before);
+      }
+      expect(lockCount(path)).toBe(0);
+    },
+  );
+
+  // Only Linux tells which locks a process holds.
+  test.skipIf(!hasLockTable)(
+    "and something in the process reads its WAL or asks for its size, nothing happens: that cancels no lock",
+    async () => {
+      const path = await madeStore("state.db", "first");
+      const store = await openSqliteStore(path, { host });
+      const { grant, turnId } = await turnOf(store, "a");
+      readFileSync(`${path}-wal`);
+      statSync(path);
+      expect(await store.transcript.append({ grant, turnId, entries: [says("key")] })).toMatchObject({
+        kind: "committed",
+      });
+      await store.close();
+    },
+  );
+
+  test("and its WAL is reset and cut by a checkpoint, nothing happens: that is SQLite's own doing", async () => {
+    const path = await madeStore("state.db", "first");
+    const store = await openSqliteStore(path, { host });
+    const { grant, turnId } = await turnOf(store, "a");
+    const neighbour = new Database(path);
+    expect(neighbour.pragma("wal_checkpoint(TRUNCATE)")).toMatchObject([{ busy: 0 }]);
+    neighbour.close();
+    expect(statSync(`${path}-wal`).size).toBe(0);
+    expect(await store.transcript.append({ grant, turnId, entries: [says("key")] })).toMatchObject({
+      kind: "committed",
+    });
+    await store.close();
+  });
 
   test("STORE-1: a write that was committed while the file was replaced is not acknowledged", async () => {
     const path = await madeStore("state.db");
     const store = await openSqliteStore(path, { host });
     const { grant, turnId } = await turnOf(store, "a");
     // Intact before the write, and no more when it is to be acknowledged.
-    vi.spyOn(FileIdentity.prototype, "isIntact").mockReturnValueOnce(true).mockReturnValueOnce(false);
+    vi.spyOn(StoreGuard.prototype, "inspect").mockReturnValueOnce(undefined);
+    vi.spyOn(StoreGuard.prototype, "look").mockReturnValueOnce(undefined).mockReturnValueOnce("replaced");
     await expect(store.transcript.append({ grant, turnId, entries: [says("key")] })).rejects.toMatchObject({
       code: "STORE_REPLACED",
       context: { isIndeterminate: true },
@@ -163,12 +287,13 @@ describe("when the file is replaced while it is open", () => {
     const other = await madeStore("other.db");
     const store = await openSqliteStore(path, { host });
     const { grant, turnId } = await turnOf(store, "a");
-    const intact = vi.spyOn(FileIdentity.prototype, "isIntact").mockReturnValue(true);
+    vi.spyOn(StoreGuard.prototype, "look").mockReturnValue(undefined);
+    vi.spyOn(StoreGuard.prototype, "inspect").mockReturnValue(undefined);
     renameSync(other, path);
     unlinkSync(`${path}-wal`);
     const answer = await store.transcript.append({ grant, turnId, entries: [says("acknowledged")] });
     expect(answer.kind).toBe("committed");
-    intact.mockRestore();
+    vi.restoreAllMocks();
     await store.close();
 
     const again = await openSqliteStore(path, { host });

@@ -1,9 +1,17 @@
 import { systemHost } from "@turnkeeper/kernel";
 import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
+import { statfsSync } from "node:fs";
+import type { StatsFs } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { sharedFileSystem } from "../src/file-system.ts";
 import { chooseJournal, isWalSafe } from "../src/sqlite-version.ts";
 import { tempFolder } from "./temp-folder.ts";
+
+vi.mock("node:fs", async (importOriginal) => {
+  const fs = await importOriginal<typeof import("node:fs")>();
+  return { ...fs, statfsSync: vi.fn<() => unknown>(fs.statfsSync as () => unknown) };
+});
 
 const folder = tempFolder();
 
@@ -26,6 +34,36 @@ test("an unsafe release turns no WAL on, and leaves one that is there, with a no
     note: expect.stringContaining("3.40.1"),
   });
   expect(chooseJournal({ version: "3.53.2", wanted: "wal", onDisk: "wal" })).toEqual({ mode: "wal" });
+});
+
+test("on a file system that another machine may share a new store gets no WAL, and one that has it keeps it, with a note", () => {
+  const shared = { version: "3.53.2", wanted: "wal", sharedFileSystem: "NFS" } as const;
+  expect(chooseJournal(shared)).toMatchObject({ mode: "delete", note: expect.stringContaining("lies on NFS") });
+  expect(chooseJournal({ ...shared, onDisk: "wal" })).toMatchObject({
+    mode: "wal",
+    note: expect.stringContaining("Move it to a local disk"),
+  });
+  expect(chooseJournal({ ...shared, onDisk: "delete" })).toMatchObject({ mode: "delete" });
+});
+
+test("the file system of a path is named where another machine may share it", () => {
+  const statfs = vi.mocked(statfsSync);
+  const named = (type: number): string | undefined => {
+    statfs.mockReturnValueOnce({ type } as StatsFs);
+    return sharedFileSystem(join("somewhere", "state.db"));
+  };
+  expect([0x6969, 0xfe534d42, 0xfe534d42 | 0, 0x65735546].map(named)).toEqual([
+    "NFS",
+    "SMB",
+    "SMB",
+    "FUSE or virtiofs",
+  ]);
+  expect([0xef53, 0x01021994, 0x9123683e].map(named)).toEqual([undefined, undefined, undefined]);
+  expect(statfs).toHaveBeenLastCalledWith("somewhere");
+  statfs.mockImplementationOnce(() => {
+    throw new Error("not on this platform");
+  });
+  expect(sharedFileSystem(join("somewhere", "state.db"))).toBe(undefined);
 });
 
 test("a store keeps the journal it was made with", async () => {

@@ -11,6 +11,12 @@ export type StoreErrorCode =
   | "STORE_CORRUPT"
   /** The file behind the path is not the one that was opened. */
   | "STORE_REPLACED"
+  /** The file, or what belongs to it, was deleted while it was open. */
+  | "STORE_DELETED"
+  /** The file, or what belongs to it, was cut short while it was open. */
+  | "STORE_TRUNCATED"
+  /** This process's locks on the file are gone: something in it opened and closed the file. */
+  | "STORE_UNLOCKED"
   | "STORE_READONLY"
   | "STORE_FULL"
   /** An I/O error; after one on commit the write is indeterminate: read back or repeat. */

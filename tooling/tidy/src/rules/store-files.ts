@@ -7,7 +7,7 @@ const fileModules: ReadonlySet<string> = new Set(["fs", "node:fs", "fs/promises"
 
 /** Calls that open the file they name. Closing any descriptor of a file drops every POSIX lock the process holds on it. */
 const opening =
-  /^(open|openSync|openAsBlob|read|readSync|readFile|readFileSync|write|writeFile|writeFileSync|appendFile|appendFileSync|copyFile|copyFileSync|cp|cpSync|truncate|truncateSync|createReadStream|createWriteStream)$/;
+  /^(open|openSync|openAsBlob|readFile|readFileSync|writeFile|writeFileSync|appendFile|appendFileSync|copyFile|copyFileSync|cp|cpSync|truncate|truncateSync|createReadStream|createWriteStream)$/;
 
 /** Whether an argument can only mean a file that is no part of a store: the kernel's tables, a file of this package. */
 function isNoStoreFile(argument: ts.Expression | undefined): boolean {
@@ -26,6 +26,9 @@ function makesAnew(argument: ts.Expression | undefined): boolean {
   return argument !== undefined && ts.isStringLiteralLike(argument) && /^[wa]x\+?$/.test(argument.text);
 }
 
+/** Keeps its descriptor open for as long as SQLite has the file open, and closes it last. */
+const anchor = "packages/state-store-sqlite/src/file-anchor.ts";
+
 /** The one fault that no later check can undo: reading a store's file cancels SQLite's locks on it. */
 export const storeFilesAreSqlites: Rule = {
   title: "state-store-sqlite never opens a store's file through fs",
@@ -33,6 +36,7 @@ export const storeFilesAreSqlites: Rule = {
     const findings: Finding[] = [];
     const adapter = shippedProjects(repository).find(({ key }) => key === "state-store-sqlite");
     for (const file of adapter?.sources ?? []) {
+      if (file === anchor) continue;
       const source = repository.source(file);
       const imported = new Map<string, string>();
       const namespaces = new Set<string>();

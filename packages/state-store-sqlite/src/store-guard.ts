@@ -1,0 +1,176 @@
+/**
+ * Whether a store's files are still those that were opened, whole, and locked by this process.
+ *
+ * SQLite itself does not notice when its file is replaced, deleted or copied over: it goes on writing into a file that
+ * nobody will open again, or lays its log over the pages of another one. So the files are looked at before every
+ * write, and again before it is acknowledged; and inside the write lock, where nobody else can change them for good
+ * reason, a write of turn data inspects the rest.
+ */
+import { lstatSync } from "node:fs";
+import { FileAnchor } from "./file-anchor.ts";
+import { OwnLocks } from "./own-locks.ts";
+import type { FileFinding } from "./store-failure.ts";
+
+interface Node {
+  readonly dev: bigint;
+  readonly ino: bigint;
+  readonly size: bigint;
+}
+
+function nodeAt(path: string): Node | undefined {
+  // The path is real, so a symbolic link there now is a replacement too. Not as doubles: inodes may pass 2^53.
+  return lstatSync(path, { bigint: true, throwIfNoEntry: false });
+}
+
+/** Names the database file across paths: a second way to the same file has the same key. */
+export function fileKey(path: string): string {
+  const node = nodeAt(path);
+  return node && node.ino !== 0n ? `${node.dev}:${node.ino}` : path;
+}
+
+/** Where SQLite's lock bytes lie: of the database the shared range, of the shared memory the dead-man switch. */
+const sharedByte = 0x40000002;
+const deadManByte = 128;
+
+/** The database header, https://sqlite.org/fileformat.html#the_database_header. */
+const header = { length: 100, changeCounter: 24, applicationId: 68 } as const;
+
+/** The header of the WAL index, https://sqlite.org/walformat.html#the_wal_index_header. */
+const index = { length: 48, pageSize: 14, frameCount: 16 } as const;
+const logHeaderBytes = 32;
+const frameHeaderBytes = 24;
+
+/** One file, followed by its path. */
+class FollowedFile {
+  readonly path: string;
+  readonly #node: Node;
+  #size: bigint;
+
+  constructor(path: string, node: Node) {
+    this.path = path;
+    this.#node = node;
+    this.#size = node.size;
+  }
+
+  get inode(): bigint {
+    return this.#node.ino;
+  }
+
+  /** `deleted`, `replaced`, or shorter than it was when it was last looked at. */
+  look(): FileFinding | undefined {
+    const now = nodeAt(this.path);
+    if (!now) return "deleted";
+    if (now.dev !== this.#node.dev || now.ino !== this.#node.ino) return "replaced";
+    const before = this.#size;
+    this.#size = now.size;
+    return now.size < before ? "truncated" : undefined;
+  }
+
+  get size(): bigint {
+    return this.#size;
+  }
+}
+
+interface Log {
+  readonly wal: FollowedFile;
+  readonly shm: FollowedFile;
+  readonly shmAnchor: FileAnchor;
+  readonly locks: OwnLocks | undefined;
+}
+
+export class StoreGuard {
+  readonly #database: FollowedFile;
+  readonly #anchor: FileAnchor;
+  readonly #log: Log | undefined;
+  #applicationId = 0;
+  #changeCounter = 0;
+
+  private constructor(database: FollowedFile, anchor: FileAnchor, log: Log | undefined) {
+    this.#database = database;
+    this.#anchor = anchor;
+    this.#log = log;
+    this.#lookAtHeader();
+  }
+
+  /** Takes what is there now for the files that were opened; absent when one of them is missing. */
+  static on(path: string, hasLog: boolean): StoreGuard | undefined {
+    const follow = (file: string): FollowedFile | undefined => {
+      const node = nodeAt(file);
+      return node && new FollowedFile(file, node);
+    };
+    const database = follow(path);
+    if (!database) return undefined;
+    if (!hasLog) return new StoreGuard(database, new FileAnchor(path, header.length), undefined);
+    const wal = follow(`${path}-wal`);
+    const shm = follow(`${path}-shm`);
+    if (!wal || !shm) return undefined;
+    const anchor = new FileAnchor(path, header.length);
+    const shmAnchor = new FileAnchor(shm.path, index.length);
+    const locks = OwnLocks.of([
+      { inode: database.inode, position: sharedByte },
+      { inode: shm.inode, position: deadManByte },
+    ]);
+    return new StoreGuard(database, anchor, { wal, shm, shmAnchor, locks });
+  }
+
+  /** Whether the kernel tells of this process's locks, so that losing them is noticed. */
+  get seesLocks(): boolean {
+    return this.#log === undefined || this.#log.locks !== undefined;
+  }
+
+  /** Whether the path still leads to the very database and log. Throws what `lstat` throws, but for "no such file". */
+  look(): FileFinding | undefined {
+    const found = this.#database.look();
+    // A copy of something else that is shorter says so in its header.
+    if (found === "truncated") return this.#lookAtHeader() ?? found;
+    return found ?? this.#lookAtLog();
+  }
+
+  /** All of it. Only under the write lock: what others may do to the log meanwhile would be taken for damage. */
+  inspect(): FileFinding | undefined {
+    return this.look() ?? this.#lookAtHeader() ?? (this.#log && this.#inspectLog(this.#log));
+  }
+
+  /** Whether the log that was opened still lies at its path, whatever became of the database. */
+  isLogThere(): boolean {
+    return this.#log !== undefined && this.#lookAtLog() === undefined;
+  }
+
+  /** Only after every connection to the file is closed. */
+  end(): void {
+    this.#anchor.close();
+    this.#log?.shmAnchor.close();
+    this.#log?.locks?.close();
+  }
+
+  /** Another log at its path means that this one was deleted. Its length says nothing without its index. */
+  #lookAtLog(): FileFinding | undefined {
+    const found = this.#log?.wal.look();
+    return found === "truncated" ? undefined : found && "deleted";
+  }
+
+  /** A file that was copied over this one keeps the inode; what its header counts, and whose it is, tells it apart. */
+  #lookAtHeader(): FileFinding | undefined {
+    const bytes = this.#anchor.head();
+    if (bytes.length < header.length) return "truncated";
+    const applicationId = bytes.readUInt32BE(header.applicationId);
+    const changeCounter = bytes.readUInt32BE(header.changeCounter);
+    if (this.#applicationId !== 0 && applicationId !== this.#applicationId) return "replaced";
+    if (changeCounter < this.#changeCounter) return "replaced";
+    this.#applicationId = applicationId;
+    this.#changeCounter = changeCounter;
+    return undefined;
+  }
+
+  #inspectLog({ wal, shm, shmAnchor, locks }: Log): FileFinding | undefined {
+    if (shm.look() !== undefined) return "deleted";
+    const bytes = shmAnchor.head();
+    if (bytes.length < index.length) return "truncated";
+    // In the byte order of the machine, unlike everything else that SQLite stores. 65,536 is kept as 1.
+    const [pageSize = 0] = new Uint16Array(bytes.buffer, bytes.byteOffset + index.pageSize, 1);
+    const [frameCount = 0] = new Uint32Array(bytes.buffer, bytes.byteOffset + index.frameCount, 1);
+    const frameBytes = frameHeaderBytes + (pageSize === 1 ? 65_536 : pageSize);
+    if (frameCount > 0 && wal.size < BigInt(logHeaderBytes + frameCount * frameBytes)) return "truncated";
+    return locks === undefined || locks.areHeld() ? undefined : "unlocked";
+  }
+}

@@ -1,0 +1,58 @@
+import { closeSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { expect, test } from "vitest";
+import { hasLockTable } from "./file-state.ts";
+import { OwnLocks } from "../src/own-locks.ts";
+import { tempFolder } from "./temp-folder.ts";
+
+const folder = tempFolder();
+
+const sharedByte = 0x40000002;
+
+// Only Linux tells which locks a process holds.
+test.skipIf(!hasLockTable)("a lock is seen while it is held, by itself and merged with its neighbours", () => {
+  const path = join(folder(), "state.db");
+  const database = new Database(path);
+  database.pragma("journal_mode = wal");
+  database.exec("CREATE TABLE t (x)");
+  const shm = statSync(`${path}-shm`, { bigint: true }).ino;
+  const locks = OwnLocks.of([
+    { inode: statSync(path, { bigint: true }).ino, position: sharedByte },
+    { inode: shm, position: 128 },
+  ]);
+  expect(locks?.areHeld()).toBe(true);
+  // A reader takes a mark beside the dead-man switch, which the kernel tells as one range.
+  database.exec("BEGIN; SELECT * FROM t");
+  expect(locks?.areHeld()).toBe(true);
+  database.exec("COMMIT");
+  expect(OwnLocks.of([{ inode: shm, position: 5 }])).toBe(undefined);
+  readFileSync(path);
+  expect(locks?.areHeld()).toBe(false);
+  locks?.close();
+  database.close();
+});
+
+// Only Linux tells which locks a process holds.
+test.skipIf(!hasLockTable)("a table of any length is read to its end", () => {
+  const databases = Array.from({ length: 300 }, (_, index) => {
+    const database = new Database(join(folder(), `${index}.db`));
+    database.pragma("journal_mode = wal");
+    database.exec("CREATE TABLE t (x)");
+    return database;
+  });
+  // The newest stand first, so that the oldest is told last.
+  const first = statSync(join(folder(), "0.db"), { bigint: true }).ino;
+  const locks = OwnLocks.of([{ inode: first, position: sharedByte }]);
+  expect(readFileSync("/proc/locks").length).toBeGreaterThan(16 * 1024);
+  expect(locks?.areHeld()).toBe(true);
+  locks?.close();
+  for (const database of databases) database.close();
+});
+
+test("a file without a lock, and a platform that tells of none, answer that nothing can be known", () => {
+  const path = join(folder(), "plain");
+  writeFileSync(path, "");
+  closeSync(openSync(path, "r"));
+  expect(OwnLocks.of([{ inode: statSync(path, { bigint: true }).ino, position: 0 }])).toBe(undefined);
+});
