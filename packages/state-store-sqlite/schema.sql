@@ -1,4 +1,4 @@
--- Schema version 1, as the migrations make it. A test compares them; vitest -u writes this file anew.
+-- Schema version 2, as the migrations make it. A test compares them; vitest -u writes this file anew.
 
 CREATE TABLE store (
   store_no INTEGER PRIMARY KEY CHECK (store_no = 1),
@@ -16,7 +16,7 @@ CREATE TABLE session (
   last_seq INTEGER NOT NULL,
   -- Entries up to here are archived: loading a context does not read them.
   archived_through_seq INTEGER NOT NULL
-) STRICT;
+, given_title TEXT, first_text TEXT, last_entry_at_ms REAL, last_role TEXT, last_tool TEXT, turn_count INTEGER NOT NULL DEFAULT 0, tool_call_count INTEGER NOT NULL DEFAULT 0, input_tokens INTEGER NOT NULL DEFAULT 0, output_tokens INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE lease (
   session_id TEXT PRIMARY KEY,
@@ -117,4 +117,37 @@ CREATE TABLE call (
   name TEXT NOT NULL,
   is_open INTEGER NOT NULL CHECK (is_open IN (0, 1)),
   UNIQUE (session_no, turn_id, call_id)
+) STRICT;
+
+CREATE INDEX session_by_change ON session (updated_at_ms DESC, session_id);
+
+CREATE INDEX entry_by_turn ON entry (session_no, turn_id, seq);
+
+CREATE INDEX entry_summary ON entry (session_no, place) WHERE place <> seq AND archived = 0;
+
+CREATE VIRTUAL TABLE entry_gram USING fts5 (
+  grams,
+  content = '',
+  contentless_delete = 1,
+  detail = none,
+  tokenize = "ascii tokenchars '!""#$%&''()*+,-./:;<=>?@[\]^_`{|}~'"
+);
+
+CREATE TABLE 'entry_gram_data'(id INTEGER PRIMARY KEY, block BLOB);
+
+CREATE TABLE 'entry_gram_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID;
+
+CREATE TABLE 'entry_gram_docsize'(id INTEGER PRIMARY KEY, sz BLOB, origin INTEGER);
+
+CREATE TABLE 'entry_gram_config'(k PRIMARY KEY, v) WITHOUT ROWID;
+
+CREATE TABLE search_index (
+  index_no INTEGER PRIMARY KEY CHECK (index_no = 1),
+  through_entry_no INTEGER NOT NULL,
+  is_broken INTEGER NOT NULL CHECK (is_broken IN (0, 1))
+) STRICT;
+
+CREATE TABLE search_gone (
+  gone_no INTEGER PRIMARY KEY,
+  session_no INTEGER NOT NULL
 ) STRICT;

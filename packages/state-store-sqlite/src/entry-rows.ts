@@ -1,4 +1,4 @@
-import { callsOf, digestOf } from "@turnkeeper/state-store";
+import { callsOf, digestOf, sessionFactsOf } from "@turnkeeper/state-store";
 import type { Entry, EntryBody, EntryDraft } from "@turnkeeper/state-store";
 import { parseJson } from "./json-column.ts";
 import { reviseSession } from "./session-rows.ts";
@@ -66,7 +66,7 @@ export function ownDraft(tx: Transaction, session: SessionRow, draft: EntryDraft
   return { key, body: draft.body, digest: digestOf(draft.body) };
 }
 
-function storedDigest(tx: Transaction, session: SessionRow, key: string): string | undefined {
+export function storedDigest(tx: Transaction, session: SessionRow, key: string): string | undefined {
   return tx.rows.get<{ digest: string }>(
     "SELECT digest FROM entry WHERE session_no = ? AND key = ?",
     session.session_no,
@@ -74,31 +74,36 @@ function storedDigest(tx: Transaction, session: SessionRow, key: string): string
   )?.digest;
 }
 
-/** Stores drafts that are not there yet and opens and closes their calls (PAIR-1): one more revision. */
+/**
+ * Stores drafts that are not there yet and opens and closes their calls (PAIR-1), which late ones do not: one more
+ * revision.
+ */
 export function addEntries(
   tx: Transaction,
   session: SessionRow,
   turnId: string,
   drafts: readonly DigestedDraft[],
+  { atMs = tx.atMs, late = false }: { readonly atMs?: number; readonly late?: boolean } = {},
 ): void {
   if (drafts.length === 0) return;
   let seq = session.last_seq;
   for (const { key, body, digest } of drafts) {
     seq++;
     tx.rows.run(
-      "INSERT INTO entry (session_no, seq, key, turn_id, body, digest, at_ms, place) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+      "INSERT INTO entry (session_no, seq, key, turn_id, body, digest, at_ms, place, late) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
       session.session_no,
       seq,
       key,
       turnId,
       JSON.stringify(body),
       digest,
-      tx.atMs,
+      atMs,
       seq,
+      late ? 1 : 0,
     );
-    pair(tx, session, turnId, body);
+    if (!late) pair(tx, session, turnId, body);
   }
-  reviseSession(tx, session, seq);
+  reviseSession(tx, session, seq, sessionFactsOf(drafts.map(({ body }) => ({ body, atMs }))));
 }
 
 /**
@@ -155,6 +160,20 @@ function pair(tx: Transaction, session: SessionRow, turnId: string, body: EntryB
     throw storeError("STORE_CONTRACT", `A result for tool call ${body.callId} of turn ${turnId} has no open call.`, {
       callId: body.callId,
     });
+}
+
+/** Whether an entry would open calls that are new to its turn, or close one that is open (PAIR-1). */
+export function isPaired(tx: Transaction, session: SessionRow, turnId: string, body: EntryBody): boolean {
+  const call = (callId: string): { readonly is_open: number } | undefined =>
+    tx.rows.get<{ is_open: number }>(
+      "SELECT is_open FROM call WHERE session_no = ? AND turn_id = ? AND call_id = ?",
+      session.session_no,
+      turnId,
+      callId,
+    );
+  if (body.role === "tool") return call(body.callId)?.is_open === 1;
+  const callIds = callsOf(body).map(({ callId }) => callId);
+  return new Set(callIds).size === callIds.length && callIds.every((callId) => call(callId) === undefined);
 }
 
 export interface OpenCall {

@@ -4,3 +4,4 @@ export { defaultSqliteStoreOptions } from "./options.ts";
 export type { SqliteStoreOptions } from "./options.ts";
 export type { StoreFile } from "./shared-database.ts";
 export type { JournalMode } from "./sqlite-version.ts";
+export { rebuildSearchIndex } from "./rebuild-search-index.ts";

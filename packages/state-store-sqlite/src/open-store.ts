@@ -43,7 +43,7 @@ export async function openSqliteStore(
   return {
     sessions: new SqliteSessions(handle),
     leases: new SqliteLeases(handle),
-    transcript: new SqliteTranscript(handle),
+    transcript: new SqliteTranscript(handle, deps.host),
     inbox: new SqliteInbox(handle),
     turns: new SqliteTurns(handle),
     file: holding.database.file,

@@ -1,10 +1,12 @@
+import { titleOf } from "@turnkeeper/state-store";
 import type { SessionPage, SessionRecord, SessionRecords, SessionStore } from "@turnkeeper/state-store";
 import { entryColumns, entryOf } from "./entry-rows.ts";
 import type { EntryRow } from "./entry-rows.ts";
 import { inputRecord } from "./input-rows.ts";
 import type { InputRow } from "./input-rows.ts";
 import { findLease, freeLease, isHeld, leaseView } from "./lease-rows.ts";
-import { findSession, sessionRecord } from "./session-rows.ts";
+import { forgetSession } from "./search-index.ts";
+import { findSession, sessionRecord, setTitle } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
 import { storeError } from "./store-failure.ts";
 import type { StoreHandle } from "./store-handle.ts";
@@ -36,7 +38,7 @@ function list(tx: Transaction, options: { readonly limit?: number; readonly curs
   const after = options.cursor === undefined ? beforeAll : positionOf(options.cursor);
   // One more than the page tells whether there is a next one.
   const rows = tx.rows.all<SessionRow>(
-    `SELECT * FROM session WHERE updated_at_ms < ? OR (updated_at_ms = ? AND session_id > ?)
+    `SELECT * FROM session WHERE updated_at_ms <= ? AND (updated_at_ms < ? OR session_id > ?)
      ORDER BY updated_at_ms DESC, session_id LIMIT ?`,
     after.updatedAtMs,
     after.updatedAtMs,
@@ -49,7 +51,7 @@ function list(tx: Transaction, options: { readonly limit?: number; readonly curs
   return { sessions, nextCursor: `${last.updatedAtMs}/${last.sessionId}` };
 }
 
-function records(tx: Transaction, sessionId: string): SessionRecords | undefined {
+function records(tx: Transaction, sessionId: string, withoutEntries: boolean): SessionRecords | undefined {
   const session = findSession(tx, sessionId);
   if (!session) return undefined;
   const row = findLease(tx, sessionId);
@@ -57,7 +59,9 @@ function records(tx: Transaction, sessionId: string): SessionRecords | undefined
   const no = session.session_no;
   const inputs = tx.rows.all<InputRow>("SELECT * FROM input WHERE session_no = ? ORDER BY seq", no);
   const turns = tx.rows.all<TurnRow>("SELECT * FROM turn WHERE session_no = ? ORDER BY fencing_token, turn_no", no);
-  const entries = tx.rows.all<EntryRow>(`SELECT ${entryColumns} FROM entry WHERE session_no = ? ORDER BY seq`, no);
+  const entries = withoutEntries
+    ? []
+    : tx.rows.all<EntryRow>(`SELECT ${entryColumns} FROM entry WHERE session_no = ? ORDER BY seq`, no);
   return {
     session: sessionRecord(session),
     fencingToken: row?.fencing_token ?? 0,
@@ -72,7 +76,10 @@ function remove(tx: Transaction, sessionId: string): Awaited<ReturnType<SessionS
   const row = findLease(tx, sessionId);
   const lease = leaseView(tx, sessionId, row);
   if (lease && lease.standing !== "expired") return { kind: "held", lease };
-  if (tx.rows.run("DELETE FROM session WHERE session_id = ?", sessionId) === 0) return { kind: "unknown" };
+  const session = findSession(tx, sessionId);
+  if (!session) return { kind: "unknown" };
+  tx.rows.run("DELETE FROM session WHERE session_no = ?", session.session_no);
+  forgetSession(tx, session.session_no);
   // A late write of an expired holder must find its grant gone, so the token rises with the deletion.
   if (isHeld(row)) freeLease(tx, { sessionId, holderId: row.holder_id, fencingToken: row.fencing_token }, 1);
   return { kind: "deleted" };
@@ -96,8 +103,20 @@ export class SqliteSessions implements SessionStore {
     return this.#handle.read("list the sessions", (tx) => list(tx, options));
   }
 
-  records(sessionId: string): Promise<SessionRecords | undefined> {
-    return this.#handle.read(`read the records of session ${sessionId}`, (tx) => records(tx, sessionId));
+  records(
+    sessionId: string,
+    { withoutEntries = false }: { readonly withoutEntries?: boolean } = {},
+  ): Promise<SessionRecords | undefined> {
+    return this.#handle.read(`read the records of session ${sessionId}`, (tx) =>
+      records(tx, sessionId, withoutEntries),
+    );
+  }
+
+  setTitle(sessionId: string, title: string): ReturnType<SessionStore["setTitle"]> {
+    const given = titleOf(title);
+    return this.#handle.write("ordinary", `name session ${sessionId}`, (tx) => ({
+      kind: setTitle(tx, sessionId, given === "" ? null : given) ? "set" : "unknown",
+    }));
   }
 
   delete(sessionId: string): ReturnType<SessionStore["delete"]> {

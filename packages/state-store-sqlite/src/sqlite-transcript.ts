@@ -1,4 +1,4 @@
-import { entryText } from "@turnkeeper/state-store";
+import type { Host } from "@turnkeeper/kernel";
 import type {
   AppendRequest,
   AppendResult,
@@ -6,12 +6,14 @@ import type {
   CompactionResult,
   InputEnd,
   LoadOptions,
-  SearchHit,
+  SearchOptions,
+  SearchPage,
   Transcript,
   TranscriptStore,
 } from "@turnkeeper/state-store";
-import { addEntries, archiveBasis, entryColumns, entryOf, placeSummary, unknownDrafts } from "./entry-rows.ts";
-import type { EntryRow } from "./entry-rows.ts";
+import { addEntries, archiveBasis, placeSummary, unknownDrafts } from "./entry-rows.ts";
+import { EntrySearch } from "./entry-search.ts";
+import { loadWindow } from "./entry-window.ts";
 import { findInput, inputRecord } from "./input-rows.ts";
 import { grantStands } from "./lease-rows.ts";
 import { findSession } from "./session-rows.ts";
@@ -20,33 +22,6 @@ import { sessionRunning, settleInput } from "./settlement.ts";
 import { storeError } from "./store-failure.ts";
 import type { StoreHandle } from "./store-handle.ts";
 import type { Transaction } from "./transaction.ts";
-
-/** Where the newest so many come from: the end. */
-const noLimit = -1;
-const hitsMax = 100;
-
-function load(tx: Transaction, sessionId: string, options: LoadOptions): Transcript {
-  const session = findSession(tx, sessionId);
-  if (!session) return { entries: [], revision: 0, compactionCount: 0 };
-  const { turnId, limit } = options;
-  const afterSeq = Math.max(options.afterSeq ?? 0, options.all ? 0 : session.archived_through_seq);
-  // Without a summary both orders are one, and the newest few are found without sorting all.
-  const order = options.all || session.compaction_count === 0 ? "seq DESC" : "place DESC, seq DESC";
-  const rows = tx.rows.all<EntryRow>(
-    `SELECT ${entryColumns} FROM entry WHERE session_no = ? AND seq > ?
-       ${options.all ? "" : "AND archived = 0 AND late = 0"} ${turnId === undefined ? "" : "AND turn_id = ?"}
-     ORDER BY ${order} LIMIT ?`,
-    session.session_no,
-    afterSeq,
-    ...(turnId === undefined ? [] : [turnId]),
-    limit === undefined ? noLimit : Math.max(0, limit),
-  );
-  return {
-    entries: rows.toReversed().map(entryOf),
-    revision: session.revision,
-    compactionCount: session.compaction_count,
-  };
-}
 
 /** A turn settles inputs that it took itself, once: repeated with the same end it is the same settlement (APPEND-2). */
 function checkSettleable(tx: Transaction, session: SessionRow, turnId: string, inputId: string, end: InputEnd): void {
@@ -91,36 +66,17 @@ function applyCompaction(tx: Transaction, request: CompactionRequest): Compactio
   return { kind: "applied", revision: session.revision };
 }
 
-/** Reads every entry it may find: words are not indexed, so that no write pays for a search. */
-function search(
-  tx: Transaction,
-  text: string,
-  options: { readonly sessionId?: string; readonly limit?: number },
-): SearchHit[] {
-  const wanted = text.toLowerCase();
-  const hits: SearchHit[] = [];
-  const rows = tx.rows.iterate<EntryRow & { readonly session_id: string }>(
-    `SELECT session_id, ${entryColumns} FROM session JOIN entry USING (session_no)
-     WHERE session_id = coalesce(?, session_id) ORDER BY session_no, seq`,
-    options.sessionId ?? null,
-  );
-  for (const row of rows) {
-    const entry = entryOf(row);
-    if (entryText(entry.body).toLowerCase().includes(wanted)) hits.push({ sessionId: row.session_id, entry });
-  }
-  hits.sort((left, right) => right.entry.atMs - left.entry.atMs || right.entry.seq - left.entry.seq);
-  return hits.slice(0, options.limit ?? hitsMax);
-}
-
 export class SqliteTranscript implements TranscriptStore {
   readonly #handle: StoreHandle;
+  readonly #search: EntrySearch;
 
-  constructor(handle: StoreHandle) {
+  constructor(handle: StoreHandle, host: Host) {
     this.#handle = handle;
+    this.#search = new EntrySearch(handle, host);
   }
 
   load(sessionId: string, options: LoadOptions = {}): Promise<Transcript> {
-    return this.#handle.read(`load session ${sessionId}`, (tx) => load(tx, sessionId, options));
+    return this.#handle.read(`load session ${sessionId}`, (tx) => loadWindow(tx, sessionId, options));
   }
 
   append(request: AppendRequest): Promise<AppendResult> {
@@ -133,10 +89,7 @@ export class SqliteTranscript implements TranscriptStore {
     );
   }
 
-  search(
-    text: string,
-    options: { readonly sessionId?: string; readonly limit?: number } = {},
-  ): Promise<readonly SearchHit[]> {
-    return this.#handle.read("search the store", (tx) => search(tx, text, options));
+  search(text: string, options: SearchOptions = {}): Promise<SearchPage> {
+    return this.#search.search(text, options);
   }
 }

@@ -8,6 +8,7 @@ import type {
   Usage,
 } from "@turnkeeper/state-store";
 import { parseJson, toJson } from "./json-column.ts";
+import { countTurn } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -96,6 +97,7 @@ export function startTurn(
     JSON.stringify(turn.holder),
     tx.atMs,
   );
+  countTurn(tx, session);
 }
 
 /** Ends the row alone; its calls and inputs are the settlement's business. A stop that was asked for is answered by the end. */

@@ -49,6 +49,8 @@ export type {
   CompactionResult,
   LoadOptions,
   SearchHit,
+  SearchOptions,
+  SearchPage,
   Transcript,
   TranscriptStore,
 } from "./transcript.ts";
@@ -67,7 +69,11 @@ export type {
   TurnRecord,
   TurnStore,
 } from "./turn.ts";
-export type { SessionPage, SessionRecord, SessionRecords, SessionStore } from "./session.ts";
+export type { LastEntry, SessionPage, SessionRecord, SessionRecords, SessionStore, SessionTotals } from "./session.ts";
+export type { SessionFacts } from "./session-facts.ts";
+export { sessionFactsOf } from "./session-facts.ts";
+export { titleOf } from "./title.ts";
+export { foldText, searchTerms, snippetOf } from "./search-text.ts";
 export type { StateStore } from "./state-store.ts";
 export type { StoreErrorCode } from "./errors.ts";
 export type { BootInstant, Claim, QueuedInput } from "./decisions.ts";

@@ -1,4 +1,4 @@
-import type { Entry } from "./entry.ts";
+import type { Entry, EntryBody } from "./entry.ts";
 import type { InputRecord } from "./inbox.ts";
 import type { LeaseView } from "./lease.ts";
 import type { TurnRecord } from "./turn.ts";
@@ -9,6 +9,29 @@ export interface SessionRecord {
   readonly updatedAtMs: number;
   readonly revision: number;
   readonly entryCount: number;
+  /** What it was named, else its first user message, as `titleOf` cuts both; absent before there is either. */
+  readonly title?: string;
+  /** The entry that was stored last; absent before the first. */
+  readonly lastEntry?: LastEntry;
+  readonly totals: SessionTotals;
+}
+
+/** What a session did last, for whoever looks at a list of them. */
+export interface LastEntry {
+  readonly atMs: number;
+  readonly role: EntryBody["role"];
+  /** The tool whose result it is, or that it calls last. */
+  readonly toolName?: string;
+}
+
+/** Sums over everything a session has stored, archived and late entries too; a count that no provider gave is 0. */
+export interface SessionTotals {
+  /** Turns that were begun. */
+  readonly turnCount: number;
+  readonly toolCallCount: number;
+  /** As the entries' `usage` counts them: what was answered, not what was tried. */
+  readonly inputTokens: number;
+  readonly outputTokens: number;
 }
 
 /** Everything the store has of one session: what `export` writes and `verify` reads. */
@@ -33,7 +56,10 @@ export interface SessionStore {
   read(sessionId: string): Promise<SessionRecord | undefined>;
   /** Most recently changed first. */
   list(options?: { readonly limit?: number; readonly cursor?: string }): Promise<SessionPage>;
-  records(sessionId: string): Promise<SessionRecords | undefined>;
+  /** With `withoutEntries` none of the transcript is read: `load` brings it, window by window. */
+  records(sessionId: string, options?: { readonly withoutEntries?: boolean }): Promise<SessionRecords | undefined>;
+  /** Names a session; an empty title gives it back the one of its first message. A change like any other. */
+  setTitle(sessionId: string, title: string): Promise<{ readonly kind: "set" } | { readonly kind: "unknown" }>;
   /** Forgets a session, but not its fencing token (LEASE-2). A session that is held is left alone and told. */
   delete(
     sessionId: string,

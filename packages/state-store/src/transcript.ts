@@ -24,8 +24,12 @@ export interface LoadOptions {
   readonly turnId?: string;
   /** Entries with a greater `seq` only. */
   readonly afterSeq?: number;
+  /** Entries with a smaller `seq` only: with `limit`, the page before what was read already. */
+  readonly beforeSeq?: number;
   /** The newest so many, still oldest first. */
   readonly limit?: number;
+  /** The oldest so many instead: with `afterSeq`, the page behind what was read already. Not beside `limit`. */
+  readonly first?: number;
 }
 
 export interface Transcript {
@@ -69,9 +73,26 @@ export type CompactionResult =
   /** Another compaction came first: this summary no longer describes what it would replace (COMP-1). */
   | { readonly kind: "stale-basis" };
 
+export interface SearchOptions {
+  /** In this session only. */
+  readonly sessionId?: string;
+  /** The greatest number of hits. Default 100. */
+  readonly limit?: number;
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string;
+}
+
 export interface SearchHit {
   readonly sessionId: string;
   readonly entry: Entry;
+  /** The words around the first term, on one line of at most 240 characters and two ellipses. */
+  readonly snippet: string;
+}
+
+export interface SearchPage {
+  readonly hits: readonly SearchHit[];
+  /** Give it back as `cursor` for the next page; absent on the last. */
+  readonly nextCursor?: string;
 }
 
 export interface TranscriptStore {
@@ -84,9 +105,11 @@ export interface TranscriptStore {
   append(request: AppendRequest): Promise<AppendResult>;
   /** Archives the basis and puts the summary in its place; entries appended since stay, in order, once (COMP-1). */
   applyCompaction(request: CompactionRequest): Promise<CompactionResult>;
-  /** Entries whose text contains `text`, newest first. */
-  search(
-    text: string,
-    options?: { readonly sessionId?: string; readonly limit?: number },
-  ): Promise<readonly SearchHit[]>;
+  /**
+   * Entries that have every word of `text` in them, inside longer words too, whatever the case: the last stored first,
+   * archived and late ones too. No character of it is a pattern, and no text is refused; one without a word finds
+   * nothing. What is stored while the pages are read is not in them. Rejects with `STORE_CONTRACT` for a cursor that
+   * is none. Not one transaction but several small ones, so that a long search holds up nobody.
+   */
+  search(text: string, options?: SearchOptions): Promise<SearchPage>;
 }

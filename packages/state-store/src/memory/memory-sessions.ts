@@ -1,14 +1,29 @@
 import type { SessionPage, SessionRecord, SessionRecords, SessionStore } from "../session.ts";
+import { sessionFactsOf } from "../session-facts.ts";
+import { titleOf } from "../title.ts";
 import { storeError } from "./memory-state.ts";
 import type { MemoryState, SessionRow } from "./memory-state.ts";
 
 function recordOf(row: SessionRow): SessionRecord {
-  const { sessionId, createdAtMs, updatedAtMs, revision, entries } = row;
-  return { sessionId, createdAtMs, updatedAtMs, revision, entryCount: entries.length };
+  const { sessionId, createdAtMs, updatedAtMs, revision, entries, givenTitle, turns } = row;
+  const { firstText = "", lastEntry, ...sums } = sessionFactsOf(entries);
+  const title = givenTitle === "" ? titleOf(firstText) : givenTitle;
+  return {
+    sessionId,
+    createdAtMs,
+    updatedAtMs,
+    revision,
+    entryCount: entries.length,
+    ...(title === "" ? {} : { title }),
+    ...(lastEntry ? { lastEntry } : {}),
+    totals: { turnCount: turns.size, ...sums },
+  };
 }
 
-const order = (left: SessionRecord, right: SessionRecord): number =>
-  right.updatedAtMs - left.updatedAtMs || (left.sessionId < right.sessionId ? -1 : 1);
+const order = (
+  left: Pick<SessionRecord, "updatedAtMs" | "sessionId">,
+  right: Pick<SessionRecord, "updatedAtMs" | "sessionId">,
+): number => right.updatedAtMs - left.updatedAtMs || (left.sessionId < right.sessionId ? -1 : 1);
 
 const cursorPattern = /^(\d+)\/(.+)$/;
 
@@ -31,7 +46,7 @@ export class MemorySessions implements SessionStore {
       const [, updatedAt, sessionId] = cursorPattern.exec(options.cursor) ?? [];
       if (updatedAt === undefined || sessionId === undefined)
         throw storeError("STORE_CONTRACT", `Not a cursor of this list: ${JSON.stringify(options.cursor)}.`);
-      const last = { updatedAtMs: Number(updatedAt), sessionId } as SessionRecord;
+      const last = { updatedAtMs: Number(updatedAt), sessionId };
       sessions = sessions.filter((record) => order(last, record) < 0 && record.sessionId !== sessionId);
     }
     const page = sessions.slice(0, limit);
@@ -40,7 +55,10 @@ export class MemorySessions implements SessionStore {
     return { sessions: page, nextCursor: `${last.updatedAtMs}/${last.sessionId}` };
   }
 
-  async records(sessionId: string): Promise<SessionRecords | undefined> {
+  async records(
+    sessionId: string,
+    { withoutEntries = false }: { readonly withoutEntries?: boolean } = {},
+  ): Promise<SessionRecords | undefined> {
     const row = this.#state.sessions.get(sessionId);
     if (!row) return undefined;
     const lease = this.#state.leaseView(sessionId);
@@ -50,8 +68,16 @@ export class MemorySessions implements SessionStore {
       ...(lease ? { lease } : {}),
       inputs: [...row.inputs.values()].map(({ record }) => record).toSorted((left, right) => left.seq - right.seq),
       turns: [...row.turns.values()].toSorted((left, right) => left.fencingToken - right.fencingToken),
-      entries: [...row.entries],
+      entries: withoutEntries ? [] : [...row.entries],
     };
+  }
+
+  async setTitle(sessionId: string, title: string): ReturnType<SessionStore["setTitle"]> {
+    const row = this.#state.sessions.get(sessionId);
+    if (!row) return { kind: "unknown" };
+    row.givenTitle = titleOf(title);
+    row.updatedAtMs = this.#state.wallMs();
+    return { kind: "set" };
   }
 
   async delete(sessionId: string): ReturnType<SessionStore["delete"]> {

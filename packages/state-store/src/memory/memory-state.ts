@@ -49,6 +49,10 @@ export interface SessionRow {
   lastSeq: number;
   readonly entries: Entry[];
   /** Where a summary stands among the entries: at the end of what it replaced. */
+  /** Where each entry stands among those of all sessions, by its index: the order in which they were stored. */
+  readonly storedNos: number[];
+  /** What it was named; empty: not at all. */
+  givenTitle: string;
   readonly summaryPlace: Map<string, number>;
   readonly digestByKey: Map<string, string>;
   readonly openCalls: Map<string, OpenCall>;
@@ -77,6 +81,7 @@ export class MemoryState {
   readonly sessions: Map<string, SessionRow> = new Map();
   readonly leases: Map<string, LeaseRow> = new Map();
   lastInputSeq = 0;
+  #lastStoredNo = 0;
   readonly #host: Host;
 
   constructor(host: Host) {
@@ -107,6 +112,8 @@ export class MemoryState {
       digestByKey: new Map(),
       openCalls: new Map(),
       inputs: new Map(),
+      storedNos: [],
+      givenTitle: "",
       turns: new Map(),
     };
     this.sessions.set(sessionId, row);
@@ -236,6 +243,7 @@ export class MemoryState {
 
   /** Gives a pending input to a turn; its text joins the transcript in the same step, so a taken message is never lost. */
   take(session: SessionRow, inputId: string, turnId: string): TakenInput {
+      session.storedNos.push(++this.#lastStoredNo);
     const row = session.inputs.get(inputId);
     if (row?.record.state !== "pending")
       throw storeError("STORE_CONTRACT", `Input ${inputId} is not pending.`, { inputId });

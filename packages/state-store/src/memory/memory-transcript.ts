@@ -6,12 +6,16 @@ import type {
   CompactionRequest,
   CompactionResult,
   LoadOptions,
-  SearchHit,
+  SearchOptions,
+  SearchPage,
   Transcript,
   TranscriptStore,
 } from "../transcript.ts";
+import { searchTerms, snippetOf } from "../search-text.ts";
 import { storeError } from "./memory-state.ts";
 import type { MemoryState, SessionRow } from "./memory-state.ts";
+
+const cursorPattern = /^[1-9]\d{0,14}$/;
 
 /** A summary stands where its basis ended, though it was appended later: by place it is shown, and replaced. */
 function placeOf(session: SessionRow, entry: Entry): number {
@@ -36,9 +40,11 @@ export class MemoryTranscript implements TranscriptStore {
     if (!session) return { entries: [], revision: 0, compactionCount: 0 };
     let entries = options.all ? [...session.entries] : inContextOrder(session);
     if (options.turnId !== undefined) entries = entries.filter((entry) => entry.turnId === options.turnId);
-    const { afterSeq, limit } = options;
+    const { afterSeq, beforeSeq, limit, first } = options;
     if (afterSeq !== undefined) entries = entries.filter((entry) => entry.seq > afterSeq);
+    if (beforeSeq !== undefined) entries = entries.filter((entry) => entry.seq < beforeSeq);
     if (limit !== undefined) entries = limit > 0 ? entries.slice(-limit) : [];
+    else if (first !== undefined) entries = entries.slice(0, Math.max(0, first));
     return { entries, revision: session.revision, compactionCount: session.compactionCount };
   }
 
@@ -85,19 +91,23 @@ export class MemoryTranscript implements TranscriptStore {
     return { kind: "applied", revision: session.revision };
   }
 
-  async search(
-    text: string,
-    options: { readonly sessionId?: string; readonly limit?: number } = {},
-  ): Promise<readonly SearchHit[]> {
-    const wanted = text.toLowerCase();
-    const hits: SearchHit[] = [];
-    for (const session of this.#state.sessions.values()) {
-      if (options.sessionId !== undefined && options.sessionId !== session.sessionId) continue;
-      for (const entry of session.entries) {
-        if (entryText(entry.body).toLowerCase().includes(wanted)) hits.push({ sessionId: session.sessionId, entry });
-      }
-    }
-    hits.sort((left, right) => right.entry.atMs - left.entry.atMs || right.entry.seq - left.entry.seq);
-    return hits.slice(0, options.limit ?? 100);
+  async search(text: string, options: SearchOptions = {}): Promise<SearchPage> {
+    const { sessionId: only, limit = 100, cursor } = options;
+    if (cursor !== undefined && !cursorPattern.test(cursor))
+      throw storeError("STORE_CONTRACT", `Not a cursor of this search: ${JSON.stringify(cursor)}.`);
+    const beforeNo = cursor === undefined ? Number.POSITIVE_INFINITY : Number(cursor);
+    const terms = searchTerms(text);
+    const found = [...this.#state.sessions.values()].flatMap(({ sessionId, entries, storedNos }) => {
+      if (sessionId !== (only ?? sessionId)) return [];
+      return entries.flatMap((entry, index) => {
+        const storedNo = storedNos[index] ?? 0;
+        const snippet = storedNo < beforeNo ? snippetOf(entryText(entry.body), terms) : undefined;
+        return snippet === undefined ? [] : [{ storedNo, hit: { sessionId, entry, snippet } }];
+      });
+    });
+    const page = found.toSorted((left, right) => right.storedNo - left.storedNo).slice(0, Math.max(0, limit));
+    const last = page.at(-1);
+    const hits = page.map(({ hit }) => hit);
+    return last && found.length > page.length ? { hits, nextCursor: `${last.storedNo}` } : { hits };
   }
 }

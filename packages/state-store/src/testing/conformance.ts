@@ -6,6 +6,7 @@ import { leaseTermCases } from "./cases/lease-cases.ts";
 import { offerCases } from "./cases/offer-cases.ts";
 import { queueCases } from "./cases/queue-cases.ts";
 import { retryCases } from "./cases/retry-cases.ts";
+import { searchCases } from "./cases/search-cases.ts";
 import { sessionCases } from "./cases/session-cases.ts";
 import { settlementCases } from "./cases/settlement-cases.ts";
 import { steerCases } from "./cases/steer-cases.ts";
@@ -32,4 +33,5 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...compactionCases,
   ...transcriptCases,
   ...sessionCases,
+  ...searchCases,
 ];

@@ -222,3 +222,18 @@ export async function contextKeys(store: StateStore): Promise<readonly string[]>
   const { entries } = await store.transcript.load(session);
   return entries.map((entry) => entry.key);
 }
+
+/** Two turns; the first two entries are replaced by a summary. Context: summary, a2, input/input-b, b1, b2. */
+export async function spoken(store: StateStore): Promise<void> {
+  const a = await startTurn(store, "a");
+  const entries = [says("a1", "apple"), says("a2", "pear")];
+  await store.transcript.append({ grant: a.grant, turnId: a.turnId, entries });
+  await finishes(store, "a", a.grant);
+  const b = await startTurn(store, "b");
+  const turn = { grant: b.grant, turnId: b.turnId };
+  await store.transcript.append({ ...turn, entries: [says("b1", "plum"), says("b2", "Apple Pie")] });
+  const { entries: context } = await store.transcript.load(session);
+  const throughSeq = context.find((entry) => entry.key === "a1")?.seq ?? assert.fail("no entry a1");
+  const basis = { throughSeq, compactionCount: 0 };
+  await store.transcript.applyCompaction({ ...turn, basis, summary: summarises("summary", "fruit") });
+}

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { CodedError } from "@turnkeeper/kernel";
 import type { StateStore } from "../state-store.ts";
+import type { SearchHit } from "../transcript.ts";
 import { createComparable } from "./comparable.ts";
 import type { ConformanceHarness } from "./conformance-case.ts";
 import { assertHistory } from "./history.ts";
@@ -106,6 +107,8 @@ class ScriptPlay {
         if (settled.kind === "settled") known.isRunning = false;
         return settled;
       }
+      case "set-title":
+        return store.sessions.setTitle(sessionId, step.title);
       case "withdraw":
         return store.inbox.withdraw(sessionId, step.inputId, step.end);
       case "abandon":
@@ -123,13 +126,9 @@ class ScriptPlay {
         return deleted;
       }
       case "load":
-        return told("loaded", await store.transcript.load(sessionId, { limit: step.limit, all: step.all }));
-      case "search": {
-        const hits = (await store.transcript.search(step.text, { sessionId })).map((hit) => hit.entry);
-        return told(hits.length > 0 ? "found" : "nothing", {
-          hits: hits.toSorted((left, right) => left.seq - right.seq),
-        });
-      }
+        return told("loaded", await this.#load(sessionId, step));
+      case "search":
+        return this.#search(step.text, step.limit, sessionId);
       case "list":
         return this.#list(step.limit);
       case "advance":
@@ -230,6 +229,35 @@ class ScriptPlay {
     known.isRunning = false;
     play.lastEnd = request;
     return answer;
+  }
+
+  /** A page from either end, and the next one behind it. */
+  async #load(
+    sessionId: string,
+    { limit, all, isFromStart }: Extract<ScriptAction, { kind: "load" }>,
+  ): Promise<object> {
+    const size = isFromStart ? { first: limit } : { limit };
+    const page = await this.#store.transcript.load(sessionId, { all, ...size });
+    const seqs = page.entries.map(({ seq }) => seq);
+    const rest = isFromStart ? { afterSeq: Math.max(0, ...seqs) } : { beforeSeq: Math.min(...seqs) };
+    const next =
+      all && seqs.length > 0 ? await this.#store.transcript.load(sessionId, { all, ...size, ...rest }) : page;
+    return { page, next };
+  }
+
+  async #search(text: string, limit: number, sessionId: string): Promise<Answer> {
+    const hits: SearchHit[] = [];
+    let cursor: string | undefined;
+    let pageCount = 0;
+    do {
+      const options = { sessionId, limit, ...(cursor === undefined ? {} : { cursor }) };
+      const page = await this.#store.transcript.search(text, options);
+      assert.ok(page.hits.length <= limit, `a page of ${limit} had ${page.hits.length} hits`);
+      hits.push(...page.hits);
+      cursor = page.nextCursor;
+      pageCount++;
+    } while (cursor !== undefined);
+    return told(hits.length === 0 ? "nothing" : pageCount > 1 ? "pages" : "found", { hits });
   }
 
   async #list(limit: number): Promise<Answer> {

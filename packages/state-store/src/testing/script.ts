@@ -56,8 +56,9 @@ export type ScriptAction =
   | { readonly kind: "abandon"; readonly actor: string }
   | { readonly kind: "request-stop"; readonly hard: boolean }
   | { readonly kind: "delete" }
-  | { readonly kind: "load"; readonly limit: number; readonly all: boolean }
-  | { readonly kind: "search"; readonly text: string }
+  | { readonly kind: "load"; readonly limit: number; readonly all: boolean; readonly isFromStart: boolean }
+  | { readonly kind: "search"; readonly text: string; readonly limit: number }
+  | { readonly kind: "set-title"; readonly title: string }
   | { readonly kind: "list"; readonly limit: number }
   | { readonly kind: "advance"; readonly ms: number }
   | { readonly kind: "jump-wall"; readonly ms: number }
@@ -87,7 +88,8 @@ const weights: readonly (readonly [ScriptAction["kind"], number])[] = [
   ["load", 3],
   ["abandon", 2],
   ["request-stop", 2],
-  ["search", 2],
+  ["search", 3],
+  ["set-title", 1],
   ["list", 2],
   ["jump-wall", 2],
   ["reopen", 2],
@@ -152,9 +154,15 @@ export function randomScript(random: Pick<Random, "unit">, stepCount = 60): read
       case "request-stop":
         return { kind, hard: chance(0.5) };
       case "load":
-        return { kind, limit: 1 + below(5), all: chance(0.5) };
+        return { kind, limit: 1 + below(5), all: chance(0.5), isFromStart: chance(0.5) };
       case "search":
-        return { kind, text: pick(["text of", "said", "output", "nothing such"]) };
+        return {
+          kind,
+          text: pick(["text of", "said", "step SAID", "ut", "output", "nothing such"]),
+          limit: 1 + below(20),
+        };
+      case "set-title":
+        return { kind, title: pick(["", "a title", `a  long\none ${"x".repeat(100)}`]) };
       case "list":
         return { kind, limit: 1 + below(3) };
       case "advance":

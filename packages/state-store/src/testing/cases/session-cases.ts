@@ -1,5 +1,6 @@
 /** Sessions as a whole: listing, reading everything, forgetting, and the end of a store. */
 import assert from "node:assert/strict";
+import type { StateStore } from "../../state-store.ts";
 import type { ConformanceCase } from "../conformance-case.ts";
 import {
   assertGrew,
@@ -12,6 +13,7 @@ import {
   offerOf,
   recordsOf,
   rejectsWith,
+  results,
   says,
   session,
   startTurn,
@@ -117,6 +119,97 @@ export const sessionCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "SESSION-RECORDS-b",
+    title: "records without entries hold all the rest, of the same state",
+    async run({ open }) {
+      const store = await open();
+      const { grant, turnId } = await startTurn(store, "a");
+      await store.transcript.append({ grant, turnId, entries: [says("said", "hi")] });
+      assert.deepEqual(await store.sessions.records(session, { withoutEntries: true }), {
+        ...(await recordsOf(store)),
+        entries: [],
+      });
+      assert.equal(await store.sessions.records("session-2", { withoutEntries: true }), undefined);
+    },
+  },
+  {
+    id: "SESSION-TITLE",
+    title:
+      "a session is called by its first message on one line, until it is named, and again when its name is taken back",
+    async run({ open, reopen, host }) {
+      const first = await open();
+      const titleOf = async (store: StateStore) => (await store.sessions.read(session))?.title;
+      assert.deepEqual(await first.sessions.setTitle(session, "nobody"), { kind: "unknown" });
+      await offered(first, "a", "input-a", { text: "  Fix the\n build,\tplease \u0007 " });
+      assert.equal(await titleOf(first), undefined);
+      const { grant } = await take(first, "a", { begin: { turnId: "turn-a", runnerId: "runner-a" } });
+      const turn = { grant, turnId: "turn-a" };
+      assert.equal(await titleOf(first), "Fix the build, please");
+      const more = { key: "more", body: { role: "user", text: "something else" } } as const;
+      await first.transcript.append({ ...turn, entries: [more] });
+      const store = await reopen();
+      assert.equal(await titleOf(store), "Fix the build, please");
+      const before = await store.sessions.read(session);
+      await host.advance(10);
+      assert.deepEqual(await store.sessions.setTitle(session, ` ${"long ".repeat(40)}`), { kind: "set" });
+      const after = await store.sessions.read(session);
+      assert.equal(after?.title, `${"long ".repeat(15)}long…`);
+      assertGrew("time of change", before?.updatedAtMs, after?.updatedAtMs);
+      assert.equal(after?.revision, before?.revision);
+      await store.sessions.setTitle(session, "😀".repeat(100));
+      assert.equal(await titleOf(store), `${"😀".repeat(79)}…`);
+      await store.sessions.setTitle(session, " \n");
+      assert.equal(await titleOf(store), "Fix the build, please");
+    },
+  },
+  {
+    id: "SESSION-TOTALS",
+    title: "a session tells its last entry, and the sums of its turns, tool calls and tokens, each step counted once",
+    async run({ open, reopen, host }) {
+      const first = await open();
+      await offered(first, "a", "input-a");
+      const none = { turnCount: 0, toolCallCount: 0, inputTokens: 0, outputTokens: 0 };
+      const fresh = await first.sessions.read(session);
+      assert.deepEqual(fresh?.totals, none);
+      assert.equal(fresh?.lastEntry, undefined);
+      const { grant } = await take(first, "a", { begin: { turnId: "turn-a", runnerId: "runner-a" } });
+      const turn = { grant, turnId: "turn-a" };
+      assert.deepEqual((await first.sessions.read(session))?.lastEntry, { atMs: host.clock.wallMs(), role: "user" });
+      const call = (callId: string, name: string) => ({ type: "tool-call", callId, name, input: {} }) as const;
+      const usage = { inputTokens: 100, cachedInputTokens: 50, outputTokens: 7 };
+      const step = {
+        ...turn,
+        entries: [
+          { key: "one", body: { role: "assistant", parts: [call("call-1", "shell"), call("call-2", "fetch")], usage } },
+        ],
+      } as const;
+      await first.transcript.append(step);
+      await first.transcript.append(step);
+      const store = await reopen();
+      assert.deepEqual((await store.sessions.read(session))?.lastEntry, {
+        atMs: host.clock.wallMs(),
+        role: "assistant",
+        toolName: "fetch",
+      });
+      await host.advance(10);
+      const odd = { inputTokens: 0.5, outputTokens: -3 };
+      await store.transcript.append({
+        ...turn,
+        entries: [
+          results("two", "call-1"),
+          { key: "three", body: { role: "assistant", parts: [], usage: odd } },
+          { key: "four", body: { role: "assistant", parts: [], usage: { outputTokens: 3 } } },
+        ],
+      });
+      await finishes(store, "a", grant);
+      const { session: record } = await recordsOf(store);
+      // The call that was left open has got its result, which is the last entry.
+      assert.deepEqual(record.lastEntry, { atMs: host.clock.wallMs(), role: "tool", toolName: "fetch" });
+      assert.deepEqual(record.totals, { turnCount: 1, toolCallCount: 2, inputTokens: 100, outputTokens: 10 });
+      assert.deepEqual((await store.sessions.list()).sessions, [record]);
+    },
+  },
+  {
     id: "SESSION-DELETE",
     title: "a deleted session is gone from every read, and may be made again",
     async run({ open, reopen }) {
@@ -135,7 +228,7 @@ export const sessionCases: readonly ConformanceCase[] = [
         revision: 0,
         compactionCount: 0,
       });
-      assert.deepEqual(await store.transcript.search("something"), []);
+      assert.deepEqual(await store.transcript.search("something"), { hits: [] });
       assert.deepEqual(await store.inbox.pending(session), []);
       assert.equal(await store.inbox.read(session, "input-a"), undefined);
       assert.equal(await store.turns.read(session, turnId), undefined);
@@ -203,6 +296,7 @@ export const sessionCases: readonly ConformanceCase[] = [
         () => store.sessions.read(session),
         () => store.sessions.list(),
         () => store.sessions.records(session),
+        () => store.sessions.setTitle(session, "a title"),
         () => store.sessions.delete(session),
         () => store.leases.read(session),
         () => store.leases.renew(grant, 1_000),
@@ -210,6 +304,7 @@ export const sessionCases: readonly ConformanceCase[] = [
         () => ask(store, "b"),
         () => store.transcript.load(session),
         () => store.transcript.search("text"),
+        () => store.transcript.search(""),
         () => store.transcript.append({ grant, turnId, entries: [says("said", "late")] }),
         () => store.inbox.offer(offerOf("a", "input-2")),
         () => store.inbox.read(session, "input-a"),

@@ -1,0 +1,35 @@
+import { EntrySearch } from "./entry-search.ts";
+import { openDatabase } from "./open-database.ts";
+import type { SqliteStoreDeps } from "./open-store.ts";
+import { defaultSqliteStoreOptions } from "./options.ts";
+import { acquireDatabase } from "./registry.ts";
+import { resetIndex, SearchIndexBroken } from "./search-index.ts";
+import { storeError } from "./store-failure.ts";
+import { StoreHandle } from "./store-handle.ts";
+import { preparePath } from "./store-path.ts";
+
+/**
+ * Makes the search index of the store at `path` anew from its entries, in short transactions beside whatever else uses
+ * the store; searches meanwhile read what is not in it yet. Safe to repeat, and to break off: the next search goes on
+ * with it. Rejects like `openSqliteStore` and any write, and with `STORE_CORRUPT` where the broken index cannot be
+ * removed from the file.
+ */
+export async function rebuildSearchIndex(path: string, deps: SqliteStoreDeps): Promise<void> {
+  const realPath = preparePath(path);
+  const holding = await acquireDatabase(realPath, () => openDatabase(realPath, deps.host, defaultSqliteStoreOptions));
+  const handle = new StoreHandle(holding, deps.host);
+  try {
+    await handle.write("ordinary", "make the search index anew", resetIndex);
+    await new EntrySearch(handle, deps.host).fill();
+  } catch (error) {
+    if (!(error instanceof SearchIndexBroken)) throw error;
+    throw storeError(
+      "STORE_CORRUPT",
+      `Could not make the search index of the store ${realPath} anew: what is left of it cannot be removed. Nothing else is wrong with the store, and searches find everything without it, more slowly; to have an index again, recover the store into a new file.`,
+      { path: realPath },
+      error.cause,
+    );
+  } finally {
+    await handle.close();
+  }
+}

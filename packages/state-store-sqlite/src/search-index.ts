@@ -1,0 +1,180 @@
+/**
+ * The index that a search filters by: derived, filled behind the entries by searches and repairs, and never touched
+ * by an append. Whatever is wrong with it, no write fails and the store is not sealed: it is marked broken, durably,
+ * and searches read the entries themselves until `rebuildSearchIndex` has made it anew.
+ *
+ * | state | event | next |
+ * | --- | --- | --- |
+ * | behind | a search finds many entries that are not in it | a piece nearer, one short transaction at a time |
+ * | behind, current | an error of the index's own tables | broken |
+ * | current | entries are stored | behind |
+ * | broken | anything but a rebuild | broken; nothing reads or fills it |
+ */
+import { CodedError } from "@turnkeeper/kernel";
+import { entryText, foldText } from "@turnkeeper/state-store";
+import type { EntryBody } from "@turnkeeper/state-store";
+import { parseJson } from "./json-column.ts";
+import { gramsOf, sessionQuery } from "./search-grams.ts";
+import { codeOf } from "./store-failure.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** As the migration makes it; a test compares them. */
+const createIndex = `CREATE VIRTUAL TABLE entry_gram USING fts5 (
+  grams,
+  content = '',
+  contentless_delete = 1,
+  detail = none,
+  tokenize = "ascii tokenchars '!""#$%&''()*+,-./:;<=>?@[\\]^_\`{|}~'"
+)`;
+
+const ownTables = ["config", "data", "docsize", "idx"].map((name) => `entry_gram_${name}`);
+
+/** How much one transaction takes into the index: about 5 ms, for which other writers wait. */
+const pieceLength = 32 * 1024;
+const pieceCount = 128;
+const gonePieceCount = 512;
+
+/** The index cannot be used. The transaction that found out is undone, and this says so without ending the store. */
+export class SearchIndexBroken extends Error {
+  constructor(cause: unknown) {
+    super("The search index is broken.", { cause });
+  }
+}
+
+export interface IndexState {
+  /** Entries up to here are found by the index; 0 while it is broken. */
+  readonly throughNo: number;
+  readonly isBroken: boolean;
+  /** No fewer than there are entries to take in. */
+  readonly behindCount: number;
+}
+
+export function readIndexState(tx: Transaction): IndexState {
+  const row = tx.rows.get<{ through_no: number; is_broken: number; newest_no: number }>(
+    `SELECT through_entry_no AS through_no, is_broken, coalesce((SELECT max(entry_no) FROM entry), 0) AS newest_no
+     FROM search_index`,
+  );
+  if (!row || row.is_broken === 1) return { throughNo: 0, isBroken: true, behindCount: 0 };
+  return { throughNo: row.through_no, isBroken: false, behindCount: row.newest_no - row.through_no };
+}
+
+/** Missing tables of the index are told as damage of the whole file, which they are not. */
+function isOfIndex(tx: Transaction, error: unknown): boolean {
+  const code = codeOf(error);
+  if (code !== "SQLITE_CORRUPT") return /^SQLITE_(CORRUPT_VTAB|ERROR|CONSTRAINT)/.test(code);
+  const found = tx.rows.all<{ name: string }>(
+    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'entry_gram_*'",
+  );
+  const names = new Set(found.map(({ name }) => name));
+  return !ownTables.every((name) => names.has(name));
+}
+
+/** Runs statements on the index; an error of its own tables is told as `SearchIndexBroken`. */
+function onIndex<T>(tx: Transaction, act: () => T): T {
+  try {
+    return act();
+  } catch (error) {
+    if (isOfIndex(tx, error)) throw new SearchIndexBroken(error);
+    throw error;
+  }
+}
+
+/** The numbers of entries before `beforeNo` that the query finds, the last stored first. */
+export function findCandidates(tx: Transaction, query: string, beforeNo: number, limit: number): readonly number[] {
+  return onIndex(tx, () =>
+    tx.rows
+      .all<{ entry_no: number }>(
+        `SELECT rowid AS entry_no FROM entry_gram WHERE entry_gram MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?`,
+        query,
+        beforeNo,
+        limit,
+      )
+      .map(({ entry_no }) => entry_no),
+  );
+}
+
+interface EntrySource {
+  readonly entry_no: number;
+  readonly session_no: number;
+  readonly body: string;
+}
+
+/** Takes the next entries in, what was deleted out first, so that a number that came round again is not mistaken. */
+export function takeInPiece(tx: Transaction): "more" | "done" {
+  const state = readIndexState(tx);
+  if (state.isBroken) return "done";
+  if (forgetPiece(tx) === "more") return "more";
+  const rows: EntrySource[] = [];
+  let length = 0;
+  for (const row of tx.rows.iterate<EntrySource>(
+    "SELECT entry_no, session_no, body FROM entry WHERE entry_no > ? ORDER BY entry_no LIMIT ?",
+    state.throughNo,
+    pieceCount,
+  )) {
+    rows.push(row);
+    length += row.body.length;
+    if (length >= pieceLength) break;
+  }
+  const last = rows.at(-1);
+  if (!last) return "done";
+  onIndex(tx, () => {
+    for (const { entry_no, session_no, body } of rows)
+      tx.rows.run(
+        "INSERT INTO entry_gram (rowid, grams) VALUES (?, ?)",
+        entry_no,
+        gramsOf(session_no, foldText(bodyText(body))),
+      );
+    // Else the index would be written with the commit, whose failure nobody could take for its own.
+    tx.rows.run("SAVEPOINT taken_in");
+    tx.rows.run("RELEASE taken_in");
+  });
+  tx.rows.run("UPDATE search_index SET through_entry_no = ?", last.entry_no);
+  return "more";
+}
+
+/** A body that rotted has no text to find; verification names it. */
+export function bodyText(body: string): string {
+  try {
+    return entryText(parseJson<EntryBody>(body, "entry.body"));
+  } catch (error) {
+    if (CodedError.is(error, "STORE_CORRUPT")) return "";
+    throw error;
+  }
+}
+
+function forgetPiece(tx: Transaction): "more" | "done" {
+  const gone = tx.rows.get<{ gone_no: number; session_no: number }>(
+    "SELECT gone_no, session_no FROM search_gone ORDER BY gone_no LIMIT 1",
+  );
+  if (!gone) return "done";
+  const entryNos = findCandidates(tx, sessionQuery(gone.session_no), Number.MAX_SAFE_INTEGER, gonePieceCount);
+  onIndex(tx, () => {
+    for (const entryNo of entryNos) tx.rows.run("DELETE FROM entry_gram WHERE rowid = ?", entryNo);
+    tx.rows.run("SAVEPOINT forgotten");
+    tx.rows.run("RELEASE forgotten");
+  });
+  if (entryNos.length < gonePieceCount) tx.rows.run("DELETE FROM search_gone WHERE gone_no = ?", gone.gone_no);
+  return "more";
+}
+
+/** A session was deleted, and its numbers with it: the next entries may get them again, and must be taken in. */
+export function forgetSession(tx: Transaction, sessionNo: number): void {
+  const { isBroken } = readIndexState(tx);
+  if (isBroken) return;
+  tx.rows.run("INSERT INTO search_gone (session_no) VALUES (?)", sessionNo);
+  tx.rows.run(
+    "UPDATE search_index SET through_entry_no = min(through_entry_no, coalesce((SELECT max(entry_no) FROM entry), 0))",
+  );
+}
+
+export function markBroken(tx: Transaction): void {
+  tx.rows.run("UPDATE search_index SET is_broken = 1, through_entry_no = 0");
+}
+
+/** An empty index in place of whatever there is. */
+export function resetIndex(tx: Transaction): void {
+  onIndex(tx, () => tx.rows.execute("DROP TABLE IF EXISTS entry_gram"));
+  tx.rows.execute(createIndex);
+  tx.rows.run("DELETE FROM search_gone");
+  tx.rows.run("UPDATE search_index SET is_broken = 0, through_entry_no = 0");
+}
