@@ -20,6 +20,7 @@ function numberOf(expectation: string, isRight: (value: number) => boolean): (te
 const seconds = numberOf("a number of seconds of at least 0", (value) => value >= 0 && value <= 31_536_000);
 const countOf = (most: number): ((text: string) => number) =>
   numberOf(`a whole number from 1 to ${most}`, (value) => Number.isInteger(value) && value >= 1 && value <= most);
+const seq = numberOf("a whole number of at least 1", (value) => Number.isSafeInteger(value) && value >= 1);
 const port = numberOf("a port from 0 to 65535", (value) => Number.isInteger(value) && value >= 0 && value <= 65_535);
 
 const homeOption = (): Option =>
@@ -105,22 +106,31 @@ function addSessionCommands(command: MakeCommand, program: Command, start: Start
     .addOption(new Option("--limit <count>", "how many").argParser(countOf(10_000)).default(50))
     .addOption(new Option("--cursor <cursor>", "where the page before ended (nextCursor of --json)"))
     .addOption(jsonOption("print one JSON object"))
-    .action((flags) => start(async (io) => (await import("./commands/sessions.ts")).listSessions(io, flags)));
-  sessionCommand("show", "show a session's transcript and the fate of its inputs", "turnkeeper sessions show first")
+    .action((flags) => start(async (io) => (await import("./commands/list-sessions.ts")).listSessions(io, flags)));
+  sessionCommand(
+    "show",
+    "show a session's transcript and the fate of its inputs",
+    "turnkeeper sessions show first --last 20",
+  )
     .addArgument(sessionId())
+    .addOption(new Option("--last <count>", "the newest entries alone").argParser(countOf(10_000)))
+    .addOption(new Option("--before <seq>", "entries before this one (nextBefore of --json)").argParser(seq))
     .addOption(jsonOption("print one JSON object"))
-    .action((id, flags) => start(async (io) => (await import("./commands/sessions.ts")).showSession(io, id, flags)));
+    .action((id, flags) =>
+      start(async (io) => (await import("./commands/show-session.ts")).showSession(io, id, flags)),
+    );
   sessionCommand(
     "search",
-    "find entries that contain a text, newest first",
+    "find entries that have every word of a text in them, newest first",
     'turnkeeper sessions search "README" --session first',
   )
     .argument("<text>", "what to look for")
     .addOption(new Option("--session <id>", "in this session only"))
     .addOption(new Option("--limit <count>", "how many").argParser(countOf(1000)).default(20))
+    .addOption(new Option("--cursor <cursor>", "where the page before ended (nextCursor of --json)"))
     .addOption(jsonOption("print one JSON object"))
     .action((text, flags) =>
-      start(async (io) => (await import("./commands/sessions.ts")).searchSessions(io, text, flags)),
+      start(async (io) => (await import("./commands/search-sessions.ts")).searchSessions(io, text, flags)),
     );
   sessionCommand(
     "export",
@@ -129,7 +139,9 @@ function addSessionCommands(command: MakeCommand, program: Command, start: Start
   )
     .addArgument(sessionId())
     .addOption(jsonOption("JSON Lines, which is what export writes anyway"))
-    .action((id, flags) => start(async (io) => (await import("./commands/sessions.ts")).exportSession(io, id, flags)));
+    .action((id, flags) =>
+      start(async (io) => (await import("./commands/export-session.ts")).exportSession(io, id, flags)),
+    );
   sessionCommand("delete", "delete a session; asks first on a terminal", "turnkeeper sessions delete first --yes")
     .addArgument(sessionId())
     .addOption(new Option("--yes", "do not ask"))

@@ -1,13 +1,26 @@
-import type { Entry, InputRecord, SessionRecord, SessionRecords, TurnRecord } from "@turnkeeper/state-store";
+import type { Entry, InputRecord, LastEntry, SessionRecord, SessionRecords, TurnRecord } from "@turnkeeper/state-store";
 import { callsOf, entryText } from "@turnkeeper/state-store";
 
 /** A session's records as other programs read them: ISO times, and only what an outsider can use. */
 
 export const isoTime = (ms: number): string => new Date(ms).toISOString();
 
+function lastEntryJson({ atMs, ...facts }: LastEntry): Record<string, unknown> {
+  return { at: isoTime(atMs), ...facts };
+}
+
 export function sessionJson(session: SessionRecord): Record<string, unknown> {
-  const { sessionId, createdAtMs, updatedAtMs, revision, entryCount } = session;
-  return { sessionId, createdAt: isoTime(createdAtMs), updatedAt: isoTime(updatedAtMs), revision, entryCount };
+  const { sessionId, createdAtMs, updatedAtMs, revision, entryCount, title, lastEntry, totals } = session;
+  return {
+    sessionId,
+    ...(title === undefined ? {} : { title }),
+    createdAt: isoTime(createdAtMs),
+    updatedAt: isoTime(updatedAtMs),
+    revision,
+    entryCount,
+    ...(lastEntry ? { lastEntry: lastEntryJson(lastEntry) } : {}),
+    totals,
+  };
 }
 
 /** `end` is null until the input has its durable end; `at` is when it got it, else when it was offered. */
@@ -76,7 +89,7 @@ export function turnJson(turn: TurnRecord): Record<string, unknown> {
   return { turnId, state, startedAt: isoTime(startedAtMs), fencingToken, pid: holder.pid, host: holder.host, ...ended };
 }
 
-/** `sessions show ID --json`. */
+/** `sessions show ID --json`, without its entries. */
 export function recordsJson(records: SessionRecords): Record<string, unknown> {
   const { sessionId, ...facts } = sessionJson(records.session);
   return {
@@ -84,7 +97,6 @@ export function recordsJson(records: SessionRecords): Record<string, unknown> {
     ...facts,
     inputs: records.inputs.map(inputJson),
     turns: records.turns.map(turnJson),
-    entries: records.entries.map(entryJson),
   };
 }
 
@@ -94,9 +106,9 @@ export function recordsJson(records: SessionRecords): Record<string, unknown> {
  */
 const exportVersion = 1;
 
-/** The lines of `sessions export`, one at a time: a long session is never one string. */
-export function* exportLines(records: SessionRecords): Generator<string> {
-  const { session, fencingToken, inputs, turns, entries } = records;
+/** The lines of `sessions export` before its entries. */
+export function* recordLines(records: SessionRecords): Generator<string> {
+  const { session, fencingToken, inputs, turns } = records;
   yield JSON.stringify({
     type: "session",
     format: "turnkeeper-session",
@@ -106,5 +118,8 @@ export function* exportLines(records: SessionRecords): Generator<string> {
   });
   for (const input of inputs) yield JSON.stringify({ type: "input", ...input });
   for (const turn of turns) yield JSON.stringify({ type: "turn", ...turn });
-  for (const entry of entries) yield JSON.stringify({ type: "entry", ...entry });
+}
+
+export function entryLine(entry: Entry): string {
+  return JSON.stringify({ type: "entry", ...entry });
 }

@@ -61,7 +61,43 @@ describe("a session in the store", () => {
     ) as typeof first;
     expect(second.sessions.map(({ sessionId }) => sessionId)).toEqual(["one"]);
     expect(second).not.toHaveProperty("nextCursor");
-    expect((await run("sessions", "list")).stdout).toMatch(/^three +2 entries +changed /);
+    expect((await run("sessions", "list")).stdout).toMatch(
+      /^three +2 entries +1 turn +.*changed [-\d]+ [:\d]+ +hello$/m,
+    );
+  });
+
+  it("tells its title, its last entry and what it has used, in the list and when it is shown", async () => {
+    await run("run", "Run echo hi", "--session", "s");
+    const { sessions } = JSON.parse((await run("sessions", "list", "--json")).stdout) as {
+      sessions: readonly unknown[];
+    };
+    const facts = {
+      title: "Run echo hi",
+      lastEntry: { at: expect.stringMatching(/Z$/), role: "assistant" },
+      totals: { turnCount: 1, toolCallCount: 1, inputTokens: expect.any(Number), outputTokens: expect.any(Number) },
+    };
+    expect(sessions).toEqual([expect.objectContaining({ sessionId: "s", ...facts })]);
+    expect(JSON.parse((await run("sessions", "show", "s", "--json")).stdout)).toMatchObject({ session: "s", ...facts });
+    expect((await run("sessions", "show", "s")).stderr).toMatch(/^Run echo hi · 1 turn, 1 tool call, .* in, .* out\n$/);
+  });
+
+  it("is shown from its end, page by page", async () => {
+    for (const message of ["one", "two", "three"]) await run("run", message, "--session", "s", "--model", "demo/echo");
+    const page = async (...flags: readonly string[]) =>
+      JSON.parse((await run("sessions", "show", "s", "--json", ...flags)).stdout) as {
+        entries: readonly { role: string; text: string }[];
+        nextBefore?: number;
+      };
+    const last = await page("--last", "3");
+    expect(last.entries).toMatchObject([{ role: "assistant" }, { text: "three" }, { role: "assistant" }]);
+    const earlier = await page("--last", "3", "--before", String(last.nextBefore));
+    expect(earlier.entries).toMatchObject([{ text: "one" }, { role: "assistant" }, { text: "two" }]);
+    expect(earlier).not.toHaveProperty("nextBefore");
+    expect((await page("--before", String(last.nextBefore))).entries).toEqual(earlier.entries);
+    expect((await page()).entries).toEqual([...earlier.entries, ...last.entries]);
+    expect((await run("sessions", "show", "s", "--last", "1")).stderr).toMatch(/Earlier: --last 1 --before \d+\n$/);
+    for (const flag of ["--last", "--before"])
+      expect(await run("sessions", "show", "s", flag, "0")).toMatchObject({ code: 2 });
   });
 
   it("is found by a text in it", async () => {
@@ -72,8 +108,22 @@ describe("a session in the store", () => {
     };
     expect(hits).toMatchObject([
       { session: "s", entry: { role: "assistant" } },
-      { session: "s", entry: { role: "user" } },
+      { session: "s", entry: { role: "user" }, snippet: "where is the needle?" },
     ]);
+    const first = JSON.parse((await run("sessions", "search", "needle THE", "--json", "--limit", "1")).stdout) as {
+      hits: readonly unknown[];
+      nextCursor: string;
+    };
+    const second = await run("sessions", "search", "needle THE", "--json", "--cursor", first.nextCursor);
+    expect([...first.hits, ...(JSON.parse(second.stdout) as { hits: readonly unknown[] }).hits]).toEqual(hits);
+    expect(second.stdout).not.toContain("nextCursor");
+    expect(await run("sessions", "search", "needle", "--limit", "1")).toMatchObject({
+      stderr: `More: --cursor ${first.nextCursor}\n`,
+    });
+    expect(await run("sessions", "search", "needle", "--cursor", "x")).toMatchObject({
+      code: 1,
+      stderr: 'turnkeeper: Not a cursor of this search: "x".\n',
+    });
     expect(await run("sessions", "search", "needle", "--session", "t")).toMatchObject({
       code: 0,
       stdout: "",
