@@ -138,6 +138,19 @@ describe("a gap in which the process could not run", () => {
     }
   });
 
+  it("too short to be a gap does not hide a move behind it: what moved in the poll phase is not judged on that look", async () => {
+    const scene = makeScene({ settings: { timeoutMs: 60, pollMs: 200 } });
+    scene.receive(() => {
+      scene.clock.progress("model");
+      expect(scene.clock.snapshot().idleMs).toBe(0);
+      scene.block(90);
+    });
+    await scene.virtual.advance(205);
+    expect(scene.events).toEqual([]);
+    expect(scene.clock.snapshot().idleMs).toBeGreaterThan(60);
+    expect(await scene.end()).toBe(0);
+  });
+
   it("judges nobody on the first look, and re-reads the lease before anything else", async () => {
     const scene = makeScene();
     await scene.virtual.advance(pollMs);
@@ -198,6 +211,18 @@ describe("a gap in which the process could not run", () => {
     await scene.virtual.advance(timeoutMs - 1);
     expect(scene.events).toEqual(["confirm lease"]);
     await scene.virtual.advance(2 * pollMs);
+    expect(scene.isPublished()).toBe(true);
+    expect(await scene.end()).toBe(0);
+  });
+
+  it("gives no time to a turn that moved after it", async () => {
+    const scene = makeScene();
+    scene.block(10 * timeoutMs);
+    scene.clock.progress("model");
+    expect(scene.clock.snapshot().idleMs).toBe(0);
+    await scene.virtual.advance(pollMs);
+    expect(scene.events).toEqual(["confirm lease"]);
+    await scene.virtual.advance(timeoutMs + 2 * pollMs);
     expect(scene.isPublished()).toBe(true);
     expect(await scene.end()).toBe(0);
   });
@@ -271,6 +296,21 @@ describe("a gap in which the process could not run", () => {
     await scene.virtual.advance(pollMs);
     expect(scene.events).toEqual([]);
     expect(scene.faults.map((fault) => fault.code)).toEqual(["LEASE_UNCONFIRMED"]);
+    expect(await scene.end()).toBe(0);
+  });
+
+  it("judges nobody while the lease cannot be read, however long every look is late", async () => {
+    const confirmLease = async (): Promise<boolean> => {
+      throw new Error("store busy");
+    };
+    const scene = makeScene({ turn: { confirmLease } });
+    const lookCount = (3 * timeoutMs) / pollMs;
+    for (let look = 0; look < lookCount; look++) {
+      scene.block(timeoutMs);
+      await scene.virtual.advance(pollMs);
+    }
+    expect(scene.events).toEqual([]);
+    expect(scene.faults).toHaveLength(lookCount);
     expect(await scene.end()).toBe(0);
   });
 
