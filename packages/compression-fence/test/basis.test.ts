@@ -52,6 +52,21 @@ describe("the basis of a summary", () => {
     expect(await appendWhileSummarising(withTheBasisReadLate)).toEqual(["(a+b)"]);
   });
 
+  it("a basis that is computed is computed once: what was summarised is what is replaced", async () => {
+    let entryCount = 2;
+    const applied = await replaceWithSummary(createCompressionFence({ host: virtualHost() }), {
+      get basis() {
+        return entryCount;
+      },
+      summarise: async (basis) => {
+        entryCount = 3;
+        return `summary of ${basis}`;
+      },
+      apply: async (basis, summary) => ({ kind: "applied", basis, summary }),
+    });
+    expect(applied).toEqual({ kind: "applied", basis: 2, summary: "summary of 2" });
+  });
+
   it("a summary whose basis another compaction has replaced is not applied", async () => {
     const transcript = createTranscript();
     transcript.append("a");

@@ -103,6 +103,13 @@ describe("a stop and a commit", () => {
     expect(fence.begin()).toBeDefined();
   });
 
+  it("a revocation before a commit keeps it from beginning", () => {
+    const fence = makeFence();
+    fence.revoke();
+    expect(fence.begin()).toBeUndefined();
+    expect(fence.refusal).toBe("revoked");
+  });
+
   it("a revocation during a commit lets it finish and admits no other", async () => {
     const fence = makeFence();
     const commit = fence.begin();
