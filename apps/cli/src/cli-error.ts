@@ -9,6 +9,8 @@ export type CliErrorCode =
   | "HOME_UNUSABLE"
   /** The store that was named is not there. Exit 74. */
   | "STORE_MISSING"
+  /** A process uses the store that must be left alone meanwhile. Exit 75. */
+  | "STORE_HELD"
   /** What was asked for is not there. Exit 1. */
   | "NOT_FOUND"
   /** What was asked for cannot be done right now. Exit 1. */

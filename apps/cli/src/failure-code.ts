@@ -9,7 +9,7 @@ const notTheFile: ReadonlySet<string> = new Set(["STORE_CONTRACT", "STORE_CLOSED
 function codeOfStoreFailure(code: string): number {
   if (notTheFile.has(code)) return exitCode.failed;
   // Healthy, but another process kept its write lock: the same advice as for a busy session.
-  return code === "STORE_BUSY" ? exitCode.busy : exitCode.storeUnusable;
+  return code === "STORE_BUSY" || code === "STORE_HELD" ? exitCode.busy : exitCode.storeUnusable;
 }
 
 const usageCode =

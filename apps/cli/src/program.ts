@@ -151,6 +151,16 @@ function addSessionCommands(command: MakeCommand, program: Command, start: Start
     .addArgument(new Argument("[id]", "session id (default: every session)"))
     .addOption(jsonOption("print one JSON object"))
     .action((id, flags) => start(async (io) => (await import("./commands/sessions.ts")).verifySessions(io, id, flags)));
+  sessionCommand(
+    "recover",
+    "make a new store of every row of a damaged one that is intact; the damaged one is only read",
+    "turnkeeper sessions recover --output recovered.db",
+  )
+    .addOption(new Option("--source <path>", "the damaged store's file (default: the store)"))
+    .addOption(new Option("--inspect-only", "say what could be recovered, and make nothing"))
+    .addOption(new Option("--output <path>", "the new store's file, which must not exist"))
+    .addOption(jsonOption("print the report as one JSON object"))
+    .action((flags) => start(async (io) => (await import("./commands/recover.ts")).recover(io, flags)));
 }
 
 function addWatchCommands(command: MakeCommand, program: Command, start: Start): void {

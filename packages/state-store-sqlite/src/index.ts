@@ -5,3 +5,15 @@ export type { SqliteStoreOptions } from "./options.ts";
 export type { StoreFile } from "./shared-database.ts";
 export type { JournalMode } from "./sqlite-version.ts";
 export { rebuildSearchIndex } from "./rebuild-search-index.ts";
+export { recoverStore } from "./recovery/recover-store.ts";
+export type { RecoveryGoal, RecoveryOptions } from "./recovery/recover-store.ts";
+export type {
+  Mend,
+  MissingEntries,
+  RecoveredTable,
+  RecoveryProgress,
+  RecoveryReport,
+  RecoverySource,
+  RefusedRow,
+  UnreadPage,
+} from "./recovery/recovery-report.ts";

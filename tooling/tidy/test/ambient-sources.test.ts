@@ -114,4 +114,17 @@ describe("files of a store", () => {
     ];
     expect(findings(free.join("\n"))).toEqual([]);
   });
+
+  it("are read offline by a process of its own alone, which the package's face does not load", () => {
+    const reading = 'import { openSync } from "node:fs";\nexport const value = openSync(path, "r");';
+    const withFace = (face: string): readonly string[] =>
+      findingsOf(storeFilesAreSqlites, {
+        "packages/state-store-sqlite/package.json": adapter,
+        "packages/state-store-sqlite/src/index.ts": face,
+        "packages/state-store-sqlite/src/recovery/recovery.ts": 'export { value } from "./offline-file.ts";',
+        "packages/state-store-sqlite/src/recovery/offline-file.ts": reading,
+      });
+    expect(withFace('export type { Report } from "./recovery/recovery.ts";')).toEqual([]);
+    expect(withFace('export { value } from "./recovery/recovery.ts";')).toHaveLength(1);
+  });
 });

@@ -1,0 +1,197 @@
+/**
+ * Makes a whole of the sessions, turns, inputs and leases that were brought: whatever a row refers to is there, tokens
+ * never fall, and one turn at most runs. Everything made or changed is told.
+ */
+import type { Connection } from "../connection.ts";
+import type { Findings } from "./findings.ts";
+import type { SessionNames } from "./session-names.ts";
+
+/** Grants that left no trace may have followed the last one that did; a new one must be greater than they were. */
+const lostGrantCount = 1000;
+
+const lostHolder = JSON.stringify({ holderId: "lost", instanceId: "lost", host: "", bootId: "", pid: 0 });
+const lostDetail = "Rebuilt by recovery: the turn's own record was lost with a damaged part of the store.";
+const overtakenDetail = "Ended by recovery: a later grant had followed, or its lease was free.";
+
+interface MendingParts {
+  readonly rows: Connection;
+  readonly findings: Findings;
+  readonly names: SessionNames;
+}
+
+/** How reports call a session. */
+function idOf(rows: Connection, sessionNo: number): string {
+  const found = rows.get<{ session_id: string }>("SELECT session_id FROM session WHERE session_no = ?", sessionNo);
+  return found?.session_id ?? `number ${sessionNo}`;
+}
+
+function makeSessions({ rows, findings, names }: MendingParts): void {
+  const lost = rows.all<{ session_no: number; first_ms: number; last_ms: number }>(
+    `SELECT session_no, min(at_ms) AS first_ms, max(at_ms) AS last_ms FROM (
+       SELECT session_no, at_ms FROM entry UNION ALL SELECT session_no, offered_at_ms FROM input
+       UNION ALL SELECT session_no, started_at_ms FROM turn)
+     WHERE session_no NOT IN (SELECT session_no FROM session) GROUP BY session_no`,
+  );
+  for (const { session_no, first_ms, last_ms } of lost) {
+    const name = names.nameOf(session_no);
+    let id = name ?? `recovered-${session_no}`;
+    while (rows.get("SELECT 1 FROM session WHERE session_id = ?", id)) id += "x";
+    rows.run(
+      `INSERT INTO session (session_no, session_id, created_at_ms, updated_at_ms, revision, compaction_count, last_seq,
+         archived_through_seq) VALUES (?, ?, ?, ?, 0, 0, 0, 0)`,
+      session_no,
+      id,
+      first_ms,
+      last_ms,
+    );
+    findings.mend(
+      id,
+      name === undefined
+        ? "the session's record and its id were lost; it has a made-up id"
+        : "the session's record was lost; its id comes from an index",
+    );
+  }
+}
+
+function makeTurns({ rows, findings }: MendingParts): void {
+  const lost = rows.all<{ session_no: number; turn_id: string; first_seq: number; from_ms: number; to_ms: number }>(
+    `SELECT session_no, turn_id, min(seq) AS first_seq, min(at_ms) AS from_ms, max(at_ms) AS to_ms FROM (
+       SELECT session_no, turn_id, seq, at_ms FROM entry
+       UNION ALL SELECT session_no, turn_id, ${Number.MAX_SAFE_INTEGER}, offered_at_ms FROM input WHERE turn_id IS NOT NULL) AS one
+     WHERE NOT EXISTS (SELECT 1 FROM turn WHERE turn.session_no = one.session_no AND turn.turn_id = one.turn_id)
+     GROUP BY session_no, turn_id ORDER BY session_no, first_seq`,
+  );
+  for (const turn of lost) {
+    // Tokens grow with the transcript, so that of the entry before is the least this one can have had.
+    const before = rows.get<{ token: number }>(
+      `SELECT fencing_token AS token FROM entry JOIN turn USING (session_no, turn_id)
+       WHERE session_no = ? AND seq < ? AND late = 0 ORDER BY seq DESC LIMIT 1`,
+      turn.session_no,
+      turn.first_seq,
+    );
+    const input = rows.get<{ ended_as: string }>(
+      "SELECT ended_as FROM input WHERE session_no = ? AND turn_id = ? AND ended_as IN ('answered', 'interrupted', 'failed')",
+      turn.session_no,
+      turn.turn_id,
+    );
+    const outcome = input?.ended_as ?? "interrupted";
+    rows.run(
+      `INSERT INTO turn (session_no, turn_id, fencing_token, holder_id, holder, started_at_ms, outcome, reason, detail,
+         ended_at_ms) VALUES (?, ?, ?, 'lost', ?, ?, ?, ?, ?, ?)`,
+      turn.session_no,
+      turn.turn_id,
+      before?.token ?? 1,
+      lostHolder,
+      turn.from_ms,
+      outcome,
+      outcome === "interrupted" ? "crashed" : null,
+      lostDetail,
+      turn.to_ms,
+    );
+    findings.mend(
+      idOf(rows, turn.session_no),
+      `the record of turn ${turn.turn_id} was lost and is made up as ${outcome}`,
+    );
+  }
+}
+
+interface TokenRow {
+  readonly session_no: number;
+  readonly session_id: string;
+  /** The greatest that any turn of the session shows. */
+  readonly high: number | null;
+  /** Absent where the lease's own row is lost, or never was. */
+  readonly token: number | null;
+}
+
+/** A lease that is lost belongs to the turn that runs, else it is free; one that is behind was overtaken. */
+function mendLeases({ rows, findings }: MendingParts): void {
+  const mayLackRows = !findings.isComplete;
+  const behind = rows.all<TokenRow>(
+    `SELECT session_no, session_id, lease.fencing_token AS token, (SELECT max(fencing_token) FROM turn
+       WHERE turn.session_no = session.session_no) AS high
+     FROM session LEFT JOIN lease USING (session_id) WHERE token IS NULL OR high > token`,
+  );
+  for (const { session_no, session_id, high, token } of behind) {
+    if (token !== null) {
+      rows.run(
+        `UPDATE lease SET fencing_token = ?, holder_id = NULL, holder = NULL, ttl_ms = NULL, renew_count = NULL,
+           expires_boot_id = NULL, expires_boot_ms = NULL, acquired_at_ms = NULL, expires_at_ms = NULL WHERE session_id = ?`,
+        high,
+        session_id,
+      );
+      findings.mend(session_id, `the lease was older than its turns; its fencing token is ${high} now, as theirs`);
+    } else if (high !== null || mayLackRows) makeLease(rows, findings, { session_no, session_id, high: high ?? 0 });
+  }
+}
+
+function makeLease(
+  rows: Connection,
+  findings: Findings,
+  { session_no, session_id, high }: { readonly session_no: number; readonly session_id: string; readonly high: number },
+): void {
+  // Held by whoever runs its turn and expired long since, so that the next grant settles the turn as after any crash.
+  const held = rows.run(
+    `INSERT INTO lease (session_id, fencing_token, holder_id, holder, ttl_ms, renew_count, expires_boot_id,
+       expires_boot_ms, acquired_at_ms, expires_at_ms)
+     SELECT ?, fencing_token, holder_id, holder, 1, 0, coalesce(CAST(holder ->> '$.bootId' AS TEXT), ''), 0, started_at_ms,
+       started_at_ms FROM turn WHERE session_no = ? AND outcome IS NULL AND fencing_token = ?`,
+    session_id,
+    session_no,
+    high,
+  );
+  if (held === 0)
+    rows.run("INSERT INTO lease (session_id, fencing_token) VALUES (?, ?)", session_id, high + lostGrantCount);
+  findings.mend(
+    session_id,
+    held > 0
+      ? `the lease's record was lost; it is made up from the turn that runs, with fencing token ${high}`
+      : `the lease's record was lost; its fencing token is ${high + lostGrantCount} now, above any that may have been granted`,
+  );
+}
+
+/** A turn runs under the grant that holds the lease, or it does not run. */
+function endOvertaken({ rows, findings }: MendingParts): void {
+  const overtaken = rows.all<{ turn_no: number; session_no: number; turn_id: string }>(
+    `SELECT turn_no, session_no, turn_id FROM turn JOIN session USING (session_no) LEFT JOIN lease USING (session_id)
+     WHERE outcome IS NULL AND (lease.holder_id IS NULL OR lease.fencing_token <> turn.fencing_token)`,
+  );
+  for (const { turn_no, session_no, turn_id } of overtaken) {
+    rows.run(
+      `UPDATE turn SET stop = NULL, outcome = 'interrupted', reason = 'crashed', detail = ?,
+         ended_at_ms = max(started_at_ms, (SELECT updated_at_ms FROM session WHERE session.session_no = turn.session_no))
+       WHERE turn_no = ?`,
+      overtakenDetail,
+      turn_no,
+    );
+    findings.mend(idOf(rows, session_no), `turn ${turn_id} ran without its lease and is ended as interrupted`);
+  }
+}
+
+/** What a turn took ends with it (INBOX-1). */
+function settleInputs({ rows, findings }: MendingParts): void {
+  const open = rows.all<{
+    input_no: number;
+    session_no: number;
+    input_id: string;
+    outcome: string;
+    ended_at_ms: number;
+  }>(
+    `SELECT input_no, session_no, input_id, turn.outcome, turn.ended_at_ms FROM input JOIN turn USING (session_no, turn_id)
+     WHERE input.ended_as IS NULL AND turn.outcome IS NOT NULL`,
+  );
+  for (const { input_no, session_no, input_id, outcome, ended_at_ms } of open) {
+    rows.run("UPDATE input SET ended_as = ?, ended_at_ms = ? WHERE input_no = ?", outcome, ended_at_ms, input_no);
+    findings.mend(idOf(rows, session_no), `input ${input_id} ends as ${outcome}, as its turn did`);
+  }
+}
+
+/** Everything but the transcript. After it every row that is referred to is there. */
+export function mendRecords(parts: MendingParts): void {
+  parts.names.settle();
+  makeSessions(parts);
+  makeTurns(parts);
+  mendLeases(parts);
+  endOvertaken(parts);
+  settleInputs(parts);
+}
