@@ -23,8 +23,8 @@ const defaultLimit = 100;
 
 /** So many entries are read faster than they are taken into the index. */
 const worthIndexing = 256;
-/** What one search takes in at most, about a second's work; it reads the rest, and the next one goes on. */
-const catchUpPieces = 200;
+/** What one search takes in at most, about a third of a second; it reads the rest, and the next one goes on. */
+const catchUpPieces = 64;
 
 /** What one read transaction looks at: a few milliseconds. */
 const scanCount = 256;
@@ -167,12 +167,13 @@ export class EntrySearch {
 
   /** Takes everything in. Rejects as any write does. */
   async fill(): Promise<void> {
-    while ((await this.#takeIn()) === "more") await this.#breath();
+    while ((await this.#takeIn("ordinary")) === "more") await this.#breath();
   }
 
   async #catchUp(): Promise<void> {
     try {
-      for (let count = 0; count < catchUpPieces && (await this.#takeIn()) === "more"; count++) await this.#breath();
+      for (let count = 0; count < catchUpPieces && (await this.#takeIn("derived")) === "more"; count++)
+        await this.#breath();
     } catch (error) {
       if (!(error instanceof SearchIndexBroken)) throw error;
       await this.#setAside();
@@ -188,12 +189,12 @@ export class EntrySearch {
     }
   }
 
-  #takeIn(): Promise<"more" | "done"> {
-    return this.#handle.write("renewal", "take entries into the search index", takeInPiece);
+  #takeIn(kind: "derived" | "ordinary"): Promise<"more" | "done"> {
+    return this.#handle.write(kind, "take entries into the search index", takeInPiece);
   }
 
   async #setAside(): Promise<void> {
-    await this.#handle.write("ordinary", "set the broken search index aside", markBroken);
+    await this.#handle.write("derived", "set the broken search index aside", markBroken);
   }
 
   #breath(): Promise<void> {

@@ -10,7 +10,7 @@ interface CallKind {
   readonly durability: Durability;
 }
 
-type CallKindName = "turn-data" | "ordinary" | "lease" | "renewal";
+type CallKindName = "turn-data" | "ordinary" | "lease" | "renewal" | "derived";
 
 /** What each kind of call waits, and what it is worth to the disk. */
 const callKinds: Readonly<Record<CallKindName, CallKind>> = {
@@ -21,6 +21,8 @@ const callKinds: Readonly<Record<CallKindName, CallKind>> = {
   lease: { patienceMs: 20_000, durability: "normal" },
   /** Repeated anyway; a late one is worth nothing. */
   renewal: { patienceMs: 5_000, durability: "normal" },
+  /** Done again whenever it is missing, so nothing waits for it. */
+  derived: { patienceMs: 250, durability: "normal" },
 };
 
 /** One caller's hold on a shared database: its host, and whether it is still open. */
