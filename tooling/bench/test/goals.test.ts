@@ -48,5 +48,5 @@ describe("the bench", () => {
     // Each of the benchmarks holds at least one: a run that measured nothing is no success.
     expect(new Set(held.map(({ name }) => name))).toEqual(new Set(names));
     expect(held.filter(({ isMet }) => !isMet)).toEqual([]);
-  }, 120_000);
+  }, 300_000);
 });

@@ -81,7 +81,7 @@ async function open(folder: Folder, { isQuick }: Effort): Promise<readonly (Case
     pairCase({ name, role }, folder.fresh("pair"), pair);
   const lockfile = (name: string, pair: Pair): Promise<Case | Skipped> | Skipped =>
     missingPeers(name, "proper-lockfile") ?? make(name, "peer", pair);
-  const every100 = { retries: 1_000_000, factor: 1, minTimeout: 100, maxTimeout: 100 };
+  const every100 = { retries: 1_000, factor: 1, minTimeout: 100, maxTimeout: 100 };
   return [
     await make(limit, "limit", { settings: { mechanism: "ping" }, ...fast }),
     await make(durableLimit, "limit", { settings: { mechanism: "durable-ping" }, ...fast }),

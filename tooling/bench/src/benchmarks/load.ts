@@ -5,13 +5,14 @@ import type { Folder } from "../folder.ts";
 import { openJsonlTarget } from "../jsonl-target.ts";
 import { openLanggraphTarget } from "../langgraph-target.ts";
 import { missingPeers } from "../peers.ts";
-import { timesOf } from "../stopwatch.ts";
+import { cpuOf, timesOf } from "../stopwatch.ts";
 
 const limit = "raw all() and JSON.parse";
 const ours = "transcript.load";
 const jsonl = "JSONL";
 const langgraph = "LangGraph SqliteSaver.getTuple";
 
+const loadCount = 5;
 const sizesOf = ({ isQuick }: Effort): readonly number[] => (isQuick ? [1_000] : [1_000, 10_000]);
 
 function loadCase(facts: Pick<Case, "name" | "role">, sizes: readonly number[], target: AppendTarget): Case {
@@ -19,11 +20,14 @@ function loadCase(facts: Pick<Case, "name" | "role">, sizes: readonly number[], 
     const samples: Record<string, readonly number[]> = {};
     for (const size of sizes) {
       globalThis.gc?.();
-      const times = await timesOf(5, async () => {
+      const loadOnce = async (): Promise<void> => {
         const found = await target.load(`s${size}`);
         if (found < size) throw new Error(`${facts.name} found ${found} of ${size} messages.`);
+      };
+      const cpuUs = await cpuOf(async () => {
+        samples[`load ${size}`] = (await timesOf(loadCount, loadOnce)).map((timeUs) => timeUs / 1_000);
       });
-      samples[`load ${size}`] = times.map((timeUs) => timeUs / 1_000);
+      samples[`CPU ${size}`] = [cpuUs / loadCount / 1_000];
     }
     return samples;
   };
@@ -49,9 +53,13 @@ async function open(folder: Folder, effort: Effort): Promise<readonly (Case | Sk
 export const load: Benchmark = {
   name: "load",
   title: "a whole session of messages of 1 KB",
-  metrics: sizesOf({ isQuick: false }).map((size) => ({ name: `load ${size}`, unit: "ms", limit })),
+  metrics: sizesOf({ isQuick: false }).flatMap((size) => [
+    { name: `load ${size}`, unit: "ms", limit },
+    { name: `CPU ${size}`, unit: "ms", limit },
+  ]),
   goals: [
-    { of: ours, metric: "load 1000", against: { name: limit }, atMost: 1.5, isCpuBound: true },
+    { of: ours, metric: "load 1000", against: { name: limit }, atMost: 1.5 },
+    { of: ours, metric: "CPU 1000", against: { name: limit }, atMost: 1.5, isCpuBound: true },
     { of: ours, metric: "load 10000", against: { name: limit }, atMost: 1.5 },
     { of: ours, metric: "load 1000", against: { name: langgraph }, atMost: 1 / 8 },
     { of: ours, metric: "load 10000", against: { name: langgraph }, atMost: 1 / 8 },

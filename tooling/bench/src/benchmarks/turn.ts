@@ -11,6 +11,7 @@ import { openRaw, openTransaction } from "../raw-database.ts";
 import { cpuOf, timesOf } from "../stopwatch.ts";
 
 const limit = "raw, three FULL commits";
+const inMemory = "raw, the same three without the disk";
 const agentRun = "agent.run";
 const ownLoop = "withTurn";
 
@@ -43,8 +44,11 @@ async function turnCase(
 }
 
 /** The input is stored; a grant begins its turn; the answer, the end of turn and input, and the release. */
-function rawTurn(path: string): { readonly turn: (index: number) => void; readonly close: () => Promise<void> } {
-  const database = openRaw(path, "FULL");
+function rawTurn(
+  path: string,
+  synchronous: "NORMAL" | "FULL",
+): { readonly turn: (index: number) => void; readonly close: () => Promise<void> } {
+  const database = openRaw(path, synchronous);
   database.exec(
     `CREATE TABLE lease (session_id TEXT PRIMARY KEY, holder TEXT, token INTEGER NOT NULL);
      CREATE TABLE input (input_id INTEGER PRIMARY KEY, session_id TEXT NOT NULL, text TEXT NOT NULL, turn_id TEXT, ended_as TEXT);
@@ -85,7 +89,8 @@ function rawTurn(path: string): { readonly turn: (index: number) => void; readon
 async function open(folder: Folder, effort: Effort): Promise<readonly Case[]> {
   const host = systemHost;
   const commits = countFullCommits();
-  const raw = rawTurn(folder.fresh("raw.db"));
+  const raw = rawTurn(folder.fresh("raw.db"), "FULL");
+  const rawNormal = rawTurn(folder.fresh("normal.db"), "NORMAL");
   const agentStore = await openSqliteStore(folder.fresh("agent.db"), { host });
   const loopStore = await openSqliteStore(folder.fresh("loop.db"), { host });
   // One presence is enough: its socket belongs to the process.
@@ -113,6 +118,7 @@ async function open(folder: Folder, effort: Effort): Promise<readonly Case[]> {
   };
   return [
     await turnCase({ name: limit, role: "limit", close: raw.close }, effort, commits, raw.turn),
+    await turnCase({ name: inMemory, role: "limit", close: rawNormal.close }, effort, commits, rawNormal.turn),
     await turnCase({ name: agentRun, role: "ours", close: closeAgent }, effort, commits, runAgent),
     await turnCase({ name: ownLoop, role: "ours", close: closeLoop }, effort, commits, runLoop),
   ];
@@ -128,8 +134,17 @@ export const turn: Benchmark = {
   ],
   goals: [
     { of: agentRun, metric: "FULL commits", atMost: 3, meaning: "a turn", isCpuBound: true },
-    { of: agentRun, metric: "CPU", atMost: 3, meaning: "milliseconds", isCpuBound: true },
-    { of: ownLoop, metric: "CPU", atMost: 3, meaning: "milliseconds", isCpuBound: true },
+    { of: agentRun, metric: "CPU", atMost: 3, meaning: "milliseconds" },
+    { of: ownLoop, metric: "CPU", atMost: 3, meaning: "milliseconds" },
+    // The same on a machine of any load: there a millisecond of processor time is not what it is on a quiet one.
+    ...[agentRun, ownLoop].map((of) => ({
+      of,
+      metric: "CPU",
+      against: { name: inMemory },
+      atMost: 50,
+      meaning: "3 ms where that takes 60 µs",
+      isCpuBound: true,
+    })),
   ],
   roundCount: ({ isQuick }) => (isQuick ? 5 : 7),
   open,
