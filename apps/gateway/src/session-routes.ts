@@ -33,7 +33,9 @@ export function registerSessionRoutes(server: FastifyInstance, { store }: Gatewa
     const sessionId = checkedSessionId(request.params.id);
     const { limit, cursor } = readPageQuery(request.query);
     if (!(await store.sessions.read(sessionId))) return unknownSession(reply);
-    const { entries } = await store.transcript.load(sessionId, { all: true, afterSeq: afterCursor(cursor) });
+    // One more than the page tells whether there is a next one.
+    const window = { all: true, afterSeq: afterCursor(cursor), first: limit + 1 };
+    const { entries } = await store.transcript.load(sessionId, window);
     const page = entries.slice(0, limit);
     const messages = page.map(({ seq, turnId, atMs, body, archived, late }) => ({
       seq,
