@@ -30,10 +30,19 @@ export async function reapTurns(deps: ReapDeps, sessionId?: string): Promise<rea
     if (!lease || lease.fencingToken !== turn.fencingToken) continue;
     const grant = await deadGrantOf(deps, lease);
     if (!grant) continue;
-    const result = await deps.store.turns.settleForeign(grant);
-    if (result.kind !== "settled") continue;
-    if (result.turn) settled.push(result.turn);
-    await deps.endProcesses?.(processMarkerOf(turn.turnId));
+    const endProcesses = async (): Promise<void> => void (await deps.endProcesses?.(processMarkerOf(turn.turnId)));
+    // The settlement frees the session, and whoever is granted then learns of no predecessor: what a dead one left has
+    // to be gone by then. One that expired may live, and is left in peace until it has lost the session (rule 7.14).
+    const mayLive = lease.standing === "expired";
+    try {
+      if (!mayLive) await endProcesses();
+    } finally {
+      const result = await deps.store.turns.settleForeign(grant);
+      if (result.kind === "settled") {
+        if (result.turn) settled.push(result.turn);
+        if (mayLive) await endProcesses();
+      }
+    }
   }
   return settled;
 }

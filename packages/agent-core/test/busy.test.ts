@@ -67,7 +67,7 @@ describe("a busy session", () => {
     expect(await bench.finished(again)).toMatchObject({ outcome: "busy" });
   });
 
-  it("reject: stores nothing and says busy", async () => {
+  it("rule 7.2: reject stores nothing and says busy", async () => {
     await heldSession();
     const { agent } = await bench.agent([]);
     const turn = agent.run("s", "now or never", { onBusy: "reject" });
@@ -124,7 +124,7 @@ describe("a busy session", () => {
   });
 });
 
-describe("one input id", () => {
+describe("rule 7.3: one input id", () => {
   it("runs once: a second caller is told what the first one was told", async () => {
     const { agent, model } = await bench.agent([{ text: "only once" }]);
     const first = await bench.finished(agent.run("s", "pay", { inputId: "invoice-7" }));

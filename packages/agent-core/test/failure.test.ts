@@ -3,6 +3,8 @@ import { verifyRecords } from "@turnkeeper/state-store";
 import type { Holder } from "@turnkeeper/state-store";
 import { openProcessPresence } from "@turnkeeper/turn-lease";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createAgent, reapTurns } from "../src/index.ts";
+import { scriptedModel } from "../src/testing/index.ts";
 import { createBench } from "./bench.ts";
 import type { Bench } from "./bench.ts";
 
@@ -141,6 +143,47 @@ describe("a turn whose process died", () => {
     await deadHolder("s", "lost");
     await bench.host.advance(31_000);
     expect(await bench.store.turns.running()).toEqual([]);
+  });
+
+  it("rule 7.14: has its processes ended before the next turn's first side effect", async () => {
+    const events: string[] = [];
+    await deadHolder("s", "lost");
+    const presence = await openProcessPresence({ host: bench.host });
+    const { store, host, scheduler } = bench;
+    const model = scriptedModel([
+      () => {
+        events.push("model call");
+        return { text: "on" };
+      },
+    ]);
+    const endProcesses = async (marker: Readonly<Record<string, string>>): Promise<void> => {
+      events.push(`ending ${Object.values(marker).join(" ")}`);
+      await new Promise<void>((resolve) => void host.timers.after(300, resolve));
+      events.push("ended");
+    };
+    const agent = await createAgent({ store, model, host, scheduler, presence, endProcesses });
+    expect(await bench.finished(agent.run("s", "go on"))).toMatchObject({ outcome: "answered" });
+    // By the reaper, by the grant, or by both: whoever frees the session has seen to it first.
+    expect(new Set(events.slice(0, -1))).toEqual(new Set(["ending dead-turn", "ended"]));
+    expect(events.at(-1)).toBe("model call");
+    const closing = agent.close();
+    await host.advance(2000);
+    await closing;
+    await presence.close();
+  });
+
+  it("rule 7.14: keeps the session until the reaper has ended its processes, and frees it though that fails", async () => {
+    await deadHolder("s", "lost");
+    const presence = await openProcessPresence({ host: bench.host });
+    let runningCount = 0;
+    const endProcesses = async (): Promise<void> => {
+      runningCount = (await bench.store.turns.running("s")).length;
+      throw new Error("no permission");
+    };
+    await expect(reapTurns({ store: bench.store, presence, endProcesses }, "s")).rejects.toThrow("no permission");
+    expect(runningCount).toBe(1);
+    expect(await bench.store.turns.running("s")).toEqual([]);
+    await presence.close();
   });
 
   it("does not make a session busy", async () => {

@@ -178,4 +178,7 @@ it("TURN-1 control: without the grace that leaves a body behind, a body that nev
   await host.advance(600_000);
   expect(isEnded).toBe(false);
   expect(await bench.store.turns.running()).toHaveLength(1);
+  expect(host.pendingTimerCount()).toBeGreaterThan(0);
+  // No such process is left to the next test.
+  host.reboot();
 });

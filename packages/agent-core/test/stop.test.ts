@@ -115,7 +115,7 @@ describe("a stop", () => {
     expect(await other.agent.stop("s")).toEqual({ kind: "nothing-running" });
   });
 
-  it("of a waiting call leaves its input in the queue when soft and cancels it when hard", async () => {
+  it("rule 7.18: of a waiting call leaves its input in the queue when soft and cancels it when hard", async () => {
     const holder = await bench.agent([{ silentAfter: "…" }]);
     const waiter = await bench.agent([{ text: "later" }]);
     const running = holder.agent.run("s", "go");

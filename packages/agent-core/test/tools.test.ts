@@ -59,7 +59,7 @@ describe("a tool call", () => {
     });
   });
 
-  it("is stored before it runs", async () => {
+  it("rule 7.4: is stored before it runs", async () => {
     let storedRoles: string[] = [];
     const look = defineTool({
       name: "look",
@@ -123,7 +123,7 @@ describe("a tool call", () => {
     expect((await bench.eventsOf(asked)).map((event) => event.type)).toContain("approval.requested");
   });
 
-  it("that asks for a turn on its own session is refused at once, not left to wait for itself", async () => {
+  it("rule 7.20: that asks for a turn on its own session is refused at once, not left to wait for itself", async () => {
     const held: { run?: (onBusy: "wait" | "queue") => Promise<string> } = {};
     const nested = defineTool({
       name: "nested",

@@ -38,7 +38,7 @@ describe("a turn", () => {
     expect(records && verifyRecords(records)).toEqual([]);
   });
 
-  it("gives the model the conversation so far, without loading what it knows already", async () => {
+  it("rule 7.21: gives the model the conversation so far, without loading what it knows already", async () => {
     const { agent, model } = await bench.agent([{ text: "Noted." }, { text: "Seven." }]);
     await bench.finished(agent.run("s", "My number is seven."));
     let loads = 0;
@@ -56,7 +56,7 @@ describe("a turn", () => {
     expect(loads).toBe(0);
   });
 
-  it("loads the conversation again when another process has changed it", async () => {
+  it("rule 7.21: loads the conversation again when another process has changed it", async () => {
     const first = await bench.agent([{ text: "one" }, { text: "three" }]);
     const second = await bench.agent([{ text: "two" }]);
     await bench.finished(first.agent.run("s", "1"));

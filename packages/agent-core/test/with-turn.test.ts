@@ -173,6 +173,28 @@ describe("what stops a turn reaches its body as one signal", () => {
   });
 });
 
+it("rule 7.6: a step that was stored already is acknowledged again, even under a lost lease; another under its key is an error", async () => {
+  const answers: unknown[] = [];
+  const running = turn("hello", async (handle) => {
+    const tell = (text: string): Promise<void> =>
+      answer(handle, text).then(
+        () => void answers.push("stored"),
+        (error: unknown) => void answers.push(error),
+      );
+    await tell("once");
+    await tell("once");
+    await tell("twice");
+    const lease = await bench.store.leases.read("s");
+    const { fencingToken } = handle;
+    await bench.store.turns.settleForeign({ sessionId: "s", holderId: lease?.holder.holderId ?? "", fencingToken });
+    await tell("once");
+  });
+  await settled(running);
+  expect(answers).toMatchObject(["stored", "stored", { code: "ENTRY_CONFLICT" }, "stored"]);
+  const { entries } = await bench.store.transcript.load("s");
+  expect(entries.filter(({ body }) => body.role === "assistant")).toHaveLength(1);
+});
+
 it("a body that asks for a turn on its own session is refused at once", async () => {
   const outer = turn("hello", () => turn("again", async () => "inner"));
   await settled(outer);
