@@ -1,9 +1,38 @@
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
 /** The exports condition under which workspace packages answer with their TypeScript source. */
 export const sourceCondition = "@turnkeeper/source";
 
 const conditions = [sourceCondition, "module", "node", "development|production"];
+
+/** Where each test ends as it began: what makes turns start and stop. The others close servers and children late. */
+const leavesNothing = new Set([
+  "turn-lease",
+  "turn-liveness",
+  "interrupt",
+  "compression-fence",
+  "periodic-scheduler",
+  "agent-core",
+]);
+
+function beside(file) {
+  return fileURLToPath(new URL(file, import.meta.url));
+}
+
+function hasPropertyTests(name) {
+  return ["packages", "apps", "tooling"].some((folder) =>
+    existsSync(beside(`../../${folder}/${name}/node_modules/fast-check`)),
+  );
+}
+
+/** What runs before each test file. A seed is set where the environment names one; by hand each run draws its own. */
+function setupFiles(name) {
+  const files = leavesNothing.has(name) ? ["nothing-left.mjs"] : [];
+  if (process.env.FAST_CHECK_SEED && hasPropertyTests(name)) files.push("property-seed.mjs");
+  return files.map(beside);
+}
 
 /** One package's vitest config: other workspace packages resolve to their TypeScript source, so tests need no build. */
 export function packageConfig(name) {
@@ -14,6 +43,7 @@ export function packageConfig(name) {
       name,
       environment: "node",
       include: ["test/**/*.test.ts"],
+      setupFiles: setupFiles(name),
       unstubEnvs: true,
       restoreMocks: true,
       testTimeout: 30_000,

@@ -76,6 +76,7 @@ test("SCHED-1 control: without waiting for a run to settle it fails, the slow ta
   const { schedule, stop } = naive(host, false);
   expect((await crowd(host, schedule)).mostAtOnce).toBeGreaterThan(1);
   stop();
+  await host.advance(1_000);
 });
 
 test("SCHED-1 control: without a promise of its own for each body it fails, one stuck body stops the sibling", async () => {
@@ -83,4 +84,5 @@ test("SCHED-1 control: without a promise of its own for each body it fails, one 
   const { schedule, stop } = naive(host, true);
   expect((await crowd(host, schedule)).siblingRunCount).toBeLessThan(2);
   stop();
+  await host.advance(1_000);
 });

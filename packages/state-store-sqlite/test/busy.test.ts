@@ -46,7 +46,7 @@ test("a write waits in await while another process has the lock, and is done whe
   await store.close();
 });
 
-test("calls keep their order while they wait: a release never overtakes an append", async () => {
+test("rule 7.7: calls keep their order while they wait: a release never overtakes an append", async () => {
   const store = await openSqliteStore(pathOf(), { host });
   const { grant, turnId } = await turnOf(store, "a");
   const holder = lockHolder();
@@ -230,7 +230,7 @@ test("turn data and inputs are committed at FULL, lease traffic at NORMAL, what 
   await store.close();
 });
 
-test("the level is set before the transaction begins, and a rollback journal gets the one that makes its unlinking durable", async () => {
+test("rule 7.8: the level is set before the transaction begins, and a rollback journal gets the one that makes its unlinking durable", async () => {
   await (await openSqliteStore(pathOf(), { host })).close();
   const connection = new Connection(pathOf(), "write");
   const levels: unknown[] = [];

@@ -83,7 +83,7 @@ describe("handles on one file", () => {
       expect(result).toMatchObject({ status: "rejected", reason: { code: "STORE_CORRUPT" } });
   });
 
-  test("refuse every call once they are closed, and do not reopen", async () => {
+  test("rule 7.9: refuse every call once they are closed, and do not reopen", async () => {
     const store = await openSqliteStore(pathOf(), { host });
     await store.close();
     await expect(store.leases.read("session-1")).rejects.toMatchObject({ code: "STORE_CLOSED" });
@@ -91,7 +91,7 @@ describe("handles on one file", () => {
   });
 });
 
-test("a second copy of the package is refused a file that the first has open, and gets it afterwards", async () => {
+test("rule 7.9: a second copy of the package is refused a file that the first has open, and gets it afterwards", async () => {
   const store = await openSqliteStore(pathOf(), { host });
   vi.resetModules();
   const copy = await import("../src/open-store.ts");

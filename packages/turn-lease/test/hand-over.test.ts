@@ -89,23 +89,25 @@ test("a wake-up between a look and the sleep is not lost", async () => {
 test("a dead head is taken out of the queue by the releaser, who wakes the next", async () => {
   const one = scene();
   const [a, b, c] = await queue(one, ["a", "b", "c"]);
-  b?.actor.process.kill();
+  b?.actor.kill();
   const handOver = await endTurn(one, "a", a?.result.value);
   // The dead waiter's input is an orphan now, older than c's: c runs it first, then its own.
   expect(handOver).toMatchObject({ kind: "ended", pendingCount: 2, head: { inputId: "input-c" } });
   await one.host.settle();
   expect(c?.result.value).toMatchObject({ kind: "granted", input: { inputId: "input-b" } });
+  await one.switchOff();
 });
 
-test("with the last waiter dead the answer names no head: only orphans are pending, the releaser competes again", async () => {
+test("rule 7.11: with the last waiter dead the answer names no head: only orphans are pending, the releaser competes again", async () => {
   const one = scene();
   const [a, b] = await queue(one, ["a", "b"]);
-  b?.actor.process.kill();
+  b?.actor.kill();
   const handOver = await endTurn(one, "a", a?.result.value);
   expect(handOver).toMatchObject({ kind: "ended", pendingCount: 1 });
   expect(handOver).not.toHaveProperty("head");
   const again = await a?.actor.acquire({ ...a.actor.begin("turn-a2"), waitMs: 0 });
   expect(again).toMatchObject({ kind: "granted", input: { inputId: "input-b" } });
+  await one.switchOff();
 });
 
 test("a runner that its living process knows no more is taken out of the queue as well", async () => {
@@ -119,7 +121,7 @@ test("a runner that its living process knows no more is taken out of the queue a
   await one.close();
 });
 
-test("a head that stands still keeps its place for the claim period, is passed over, and keeps its input", async () => {
+test("rule 7.10: a head that stands still keeps its place for the claim period, is passed over, and keeps its input", async () => {
   const one = scene();
   const [a, b, c] = await queue(one, ["a", "b", "c"]);
   b?.actor.process.stop();
@@ -135,9 +137,10 @@ test("a head that stands still keeps its place for the claim period, is passed o
     state: "pending",
     runner: { runnerId: "runner-b" },
   });
+  await one.switchOff();
 });
 
-test("a newcomer does not take a free session past a living waiter, but wakes it", async () => {
+test("rule 7.10: a newcomer does not take a free session past a living waiter, but wakes it", async () => {
   const one = scene();
   const b = one.start("b");
   await b.offer("input-b");
@@ -159,11 +162,12 @@ test("a newcomer behind a dead waiter abandons it and goes on at once", async ()
   const one = scene();
   const b = one.start("b");
   await b.offer("input-b");
-  b.process.kill();
+  b.kill();
   const c = one.start("c");
   await c.offer("input-c");
   const granted = await c.take({ ...c.begin("turn-c"), waitMs: 0 });
   expect(granted).toMatchObject({ waitedMs: 0, input: { inputId: "input-b" } });
+  await one.switchOff();
 });
 
 test("busy behind a waiter names that waiter's runner", async () => {
@@ -189,7 +193,7 @@ test("nothing to run is an answer of its own, and takes nothing", async () => {
 test("a store that fails during the hand-over does not make a committed release fail", async () => {
   const one = scene();
   const [a, b] = await queue(one, ["a", "b"]);
-  b?.actor.process.kill();
+  b?.actor.kill();
   if (a?.actor.deps.inbox) a.actor.deps.inbox.abandon = () => Promise.reject(new Error("disk"));
   expect(await endTurn(one, "a", a?.result.value)).toMatchObject({ kind: "ended", pendingCount: 1 });
 });

@@ -23,11 +23,12 @@ async function killAndStop(probe: (actual: Probe) => Probe): Promise<Seen> {
   const first = scene();
   const victim = first.start("a");
   await victim.take();
-  victim.process.kill();
+  victim.kill();
   const waiting = watch(watcherOf(first).acquire());
   const killedAtMs = first.host.clock.monotonicMs();
   while (waiting.value === undefined) await first.host.advance(250);
   const afterKillMs = first.host.clock.monotonicMs() - killedAtMs;
+  await first.switchOff();
 
   const second = scene();
   const stopped = second.start("a");
@@ -36,6 +37,7 @@ async function killAndStop(probe: (actual: Probe) => Probe): Promise<Seen> {
   stopped.process.stop();
   const contender = watch(watcherOf(second).acquire());
   await second.host.advance(299_700);
+  await second.switchOff();
   return { afterKillMs, stolenFromStopped: contender.value?.kind === "granted" };
 }
 
@@ -58,13 +60,13 @@ test("LEASE-5 control: without telling silence from death it fails, a holder tha
   expect(seen.stolenFromStopped).toBe(true);
 });
 
-test("a dead holder is taken at the first question, even with waitMs 0, and its turn is settled by the grant", async () => {
+test("rule 7.13: a dead holder is taken at the first question, even with waitMs 0, and its turn is settled by the grant", async () => {
   const { store, start } = scene();
   const a = start("a");
   await a.offer("hello");
   await a.take(a.begin("turn-1"));
   await a.scheduler.close();
-  a.process.kill();
+  a.kill();
   const b = start("b");
   await b.offer("next");
   const granted = await b.take({ waitMs: 0, ...b.begin("turn-2") });
@@ -106,12 +108,12 @@ test("one answer of unknown-here is forgotten when the next look finds the holde
   await close();
 });
 
-test("a verdict is on one grant: who took the session meanwhile is not reclaimed for another's death", async () => {
+test("rule 7.12: a verdict is on one grant: who took the session meanwhile is not reclaimed for another's death", async () => {
   const { host, store, start } = scene();
   const a = start("a");
   await a.take();
   await a.scheduler.close();
-  a.process.kill();
+  a.kill();
   const c = start("c");
   const b = start("b");
   const parked = b.leases.park("acquire");
@@ -130,7 +132,7 @@ test("a verdict is on one grant: who took the session meanwhile is not reclaimed
 });
 
 test("an active holder that does not renew keeps the session to its expiry, and no longer", async () => {
-  const { host, store, start } = scene();
+  const { host, store, start, switchOff } = scene();
   const a = start("a");
   a.process.register("idle");
   await store.leases.acquire({
@@ -143,10 +145,11 @@ test("an active holder that does not renew keeps the session to its expiry, and 
   expect(waiting.value).toBeUndefined();
   await host.advance(260);
   expect(waiting.value?.kind).toBe("granted");
+  await switchOff();
 });
 
 test("of a holder nobody can judge, another boot's lease is taken after a whole TTL of standstill, and not before", async () => {
-  const { host, start } = scene();
+  const { host, start, switchOff } = scene();
   await start("a").take({ ttlMs: 60_000, renewEveryMs: 10_000 });
   host.reboot();
   const waiting = watch(start("b", { probe: async () => "unknown" }).acquire({ waitMs: 600_000 }));
@@ -154,10 +157,11 @@ test("of a holder nobody can judge, another boot's lease is taken after a whole 
   expect(waiting.value).toBeUndefined();
   await host.advance(500);
   expect(waiting.value?.kind).toBe("granted");
+  await switchOff();
 });
 
 test("every renewal begins the standstill anew", async () => {
-  const { host, store, start } = scene();
+  const { host, store, start, switchOff } = scene();
   const other = { instanceId: "far", host: "far", bootId: "far", pid: 1, holderId: "far" };
   const granted = await store.leases.acquire({ sessionId: session, holder: other, ttlMs: 60_000 });
   if (granted.kind !== "granted") throw new Error(granted.kind);
@@ -171,10 +175,11 @@ test("every renewal begins the standstill anew", async () => {
   }
   await host.advance(60_500);
   expect(waiting.value?.kind).toBe("granted");
+  await switchOff();
 });
 
 test("a renewal between the last look and the take keeps the lease of a holder nobody can judge", async () => {
-  const { host, store, start } = scene();
+  const { host, store, start, switchOff } = scene();
   const other = { instanceId: "far", host: "far", bootId: "far", pid: 1, holderId: "far" };
   const granted = await store.leases.acquire({ sessionId: session, holder: other, ttlMs: 60_000 });
   if (granted.kind !== "granted") throw new Error(granted.kind);
@@ -191,14 +196,16 @@ test("a renewal between the last look and the take keeps the lease of a holder n
   await host.advance(1_000);
   expect(waiting.value).toBeUndefined();
   expect((await store.leases.read(session))?.holder.holderId).toBe("far");
+  await switchOff();
 });
 
 test("a lease of an earlier boot is dead where the file system is local", async () => {
-  const { host, start } = scene();
+  const { host, start, switchOff } = scene();
   await start("a").take();
   host.reboot();
   const granted = await start("b").take({ waitMs: 0 });
   expect(granted.lease.fencingToken).toBe(2);
+  await switchOff();
 });
 
 test("neither a step of the wall clock nor a sleep of the machine makes a living holder reclaimable", async () => {

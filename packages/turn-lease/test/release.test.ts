@@ -45,7 +45,7 @@ test("while the closing write runs the holder still answers active, afterwards n
   await close();
 });
 
-test("a holder registers before the store is asked, and is forgotten after a refusal", async () => {
+test("rule 7.12: a holder registers before the store is asked, and is forgotten after a refusal", async () => {
   const { start, close } = scene();
   const a = start("a");
   const watcher = start("watcher").process;
@@ -120,7 +120,7 @@ test("dispose lets go even where the store refuses: the lease is leaked, and rec
   await close();
 });
 
-test("a held lease keeps the process alive with a timer of its own, until it is released", async () => {
+test("rule 7.22: a held lease keeps the process alive with a timer of its own, until it is released", async () => {
   const { host, start, close } = scene();
   const a = start("a");
   const kept: boolean[] = [];

@@ -14,7 +14,7 @@ test("a lease is renewed every renewEveryMs, for hours, on the shared scheduler"
   await close();
 });
 
-test("without evidence nothing is renewed, silently, and evidence makes good before belief ends", async () => {
+test("rule 7.16: without evidence nothing is renewed, silently, and evidence makes good before belief ends", async () => {
   const { host, start, close } = scene();
   const a = start("a");
   let hasEvidence = false;

@@ -21,7 +21,7 @@ interface Overlap {
  * contender waits for the expiry, since nothing can be learned about the holder.
  */
 async function cutOff(mayAct: (lease: TurnLease) => Promise<boolean>): Promise<Overlap> {
-  const { host, start } = scene();
+  const { host, start, switchOff } = scene();
   const a = start("a");
   const { lease } = await a.take();
   a.leases.fail("renew", "STORE_BUSY");
@@ -30,13 +30,14 @@ async function cutOff(mayAct: (lease: TurnLease) => Promise<boolean>): Promise<O
   const work = async (): Promise<void> => {
     if (!(await mayAct(lease))) return;
     effects.push(host.clock.bootMs());
-    host.timers.after(1_000, () => void work());
+    a.deps.host.timers.after(1_000, () => void work());
   };
   await work();
   const contender = watch(start("b", { probe: async () => "unknown" }).acquire());
   while (contender.value === undefined) await host.advance(1_000);
   const grantedAnewAtMs = host.clock.bootMs();
   await host.advance(10_000);
+  await switchOff();
   return { effects, grantedAnewAtMs };
 }
 
@@ -65,7 +66,7 @@ test("LEASE-3 control: without asking whether it still holds it fails, side effe
 async function slowAnswer(
   countsFromSending: boolean,
 ): Promise<{ readonly beliefEndedAtMs: number; readonly grantableAtMs: number }> {
-  const { host, start } = scene();
+  const { host, start, switchOff } = scene();
   const a = start("a");
   a.leases.fail("renew", "STORE_BUSY");
   a.leases.fail("read", "STORE_BUSY");
@@ -82,6 +83,7 @@ async function slowAnswer(
     new Renewal({ ...a.deps, store: a.leases }, lease.grant, resolveTurnLeaseOptions({}), instantOf(host.clock));
   const { lost } = countsFromSending ? lease : fromAnswer();
   while (!lost.aborted) await host.advance(500);
+  await switchOff();
   return { beliefEndedAtMs: host.clock.bootMs(), grantableAtMs };
 }
 
@@ -95,7 +97,7 @@ test("LEASE-3 control: without counting from the sending it fails, belief outlas
   expect(beliefEndedAtMs).toBeGreaterThan(grantableAtMs);
 });
 
-test("a renewal that fails is not a loss: it is repeated, and side effects go on while belief lasts", async () => {
+test("rule 7.15: a renewal that fails is not a loss: it is repeated, and side effects go on while belief lasts", async () => {
   const { host, start, close } = scene();
   const a = start("a");
   const { lease } = await a.take();
@@ -154,7 +156,7 @@ test("a store that never answers a renewal costs the lease at the same moment", 
   await close();
 });
 
-test("a row that names another is a loss at once, told by the renewal or by the row read back", async () => {
+test("rule 7.15: a row that names another is a loss at once, told by the renewal or by the row read back", async () => {
   for (const isRenewalBusy of [false, true]) {
     const { host, store, start, close } = scene();
     const a = start("a");

@@ -17,6 +17,8 @@ import type {
 import { virtualProcesses } from "@turnkeeper/turn-lease/testing";
 import type { VirtualProcess } from "@turnkeeper/turn-lease/testing";
 import { expect } from "vitest";
+import { stoppableHost } from "./stoppable-host.ts";
+import type { StoppableHost } from "./stoppable-host.ts";
 
 export const session = "session-1";
 
@@ -94,6 +96,8 @@ export interface Actor {
   offer(inputId: string, onBusy?: OnBusy): Promise<void>;
   /** As `begin` of the options: a turn of this actor's runner. */
   begin(turnId: string): { readonly begin: { readonly turnId: string; readonly runnerId: string } };
+  /** Its process ends as by SIGKILL: others find it dead, and nothing of it runs any more. */
+  kill(): void;
 }
 
 export interface Scene {
@@ -103,6 +107,8 @@ export interface Scene {
   start(name: string, see?: Partial<Pick<ProcessPresence, "probe" | "wake">>): Actor;
   /** Ends all schedulers and looks whether anything is left. */
   close(): Promise<void>;
+  /** Ends every process where it stands, whatever it holds: for a test that looks at the middle of things. */
+  switchOff(): Promise<void>;
 }
 
 export function scene(options: VirtualHostOptions = {}): Scene {
@@ -110,11 +116,14 @@ export function scene(options: VirtualHostOptions = {}): Scene {
   const store = createMemoryStore({ host });
   const processes = virtualProcesses({ host });
   const schedulers: PeriodicScheduler[] = [];
+  const hosts: StoppableHost[] = [];
   return {
     host,
     store,
     start(name, see = {}) {
       const own = processes.start({ instanceId: name });
+      const ownHost = stoppableHost(host);
+      hosts.push(ownHost);
       const presence: ProcessPresence = {
         identity: own.identity,
         register: (id) => own.register(id),
@@ -124,10 +133,10 @@ export function scene(options: VirtualHostOptions = {}): Scene {
         close: () => own.close(),
         ...see,
       };
-      const scheduler = createPeriodicScheduler({ host }, { slackMs: 0 });
+      const scheduler = createPeriodicScheduler({ host: ownHost }, { slackMs: 0 });
       schedulers.push(scheduler);
       const leases = tamper(store.leases);
-      const deps = { store: leases, inbox: store.inbox, scheduler, host, presence };
+      const deps = { store: leases, inbox: store.inbox, scheduler, host: ownHost, presence };
       const runner: Runner = { ...own.identity, runnerId: `runner-${name}` };
       own.register(runner.runnerId);
       const acquire: Actor["acquire"] = (wanted) => acquireTurnLease(deps, session, wanted);
@@ -148,11 +157,19 @@ export function scene(options: VirtualHostOptions = {}): Scene {
           expect(offered.kind).toBe("accepted");
         },
         begin: (turnId) => ({ begin: { turnId, runnerId: runner.runnerId } }),
+        kill: () => {
+          own.kill();
+          ownHost.kill();
+        },
       };
     },
     async close() {
       for (const scheduler of schedulers) await scheduler.close();
       expect(host.pendingTimerCount()).toBe(0);
+    },
+    async switchOff() {
+      for (const one of hosts) one.kill();
+      for (const scheduler of schedulers) await scheduler.close();
     },
   };
 }

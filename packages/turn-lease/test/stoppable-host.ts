@@ -17,17 +17,24 @@ export function stoppableHost(host: Host): StoppableHost {
   let state: "running" | "stopped" | "dead" = "running";
   const dueTimers: (() => void)[] = [];
   const answers: (() => void)[] = [];
+  const armed = new Set<Cancel>();
   const whenRunning = (queue: (() => void)[], fn: () => void): void => {
     if (state === "running") fn();
     else if (state === "stopped") queue.push(fn);
   };
   const gated = (arm: (fn: () => void) => Cancel, fn: () => void): Cancel => {
     let isCancelled = false;
-    const cancel = arm(() => whenRunning(dueTimers, () => void (isCancelled || fn())));
-    return () => {
+    const disarm = (): void => {
       isCancelled = true;
+      armed.delete(disarm);
       cancel();
     };
+    const cancel = arm(() => {
+      armed.delete(disarm);
+      whenRunning(dueTimers, () => void (isCancelled || fn()));
+    });
+    armed.add(disarm);
+    return disarm;
   };
   return {
     clock: host.clock,
@@ -43,7 +50,10 @@ export function stoppableHost(host: Host): StoppableHost {
       state = "running";
       for (const queue of [dueTimers, answers]) for (const fn of queue.splice(0)) fn();
     },
-    kill: () => void (state = "dead"),
+    kill: () => {
+      state = "dead";
+      for (const disarm of armed) disarm();
+    },
     get isRunning() {
       return state === "running";
     },

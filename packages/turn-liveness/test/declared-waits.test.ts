@@ -19,7 +19,7 @@ describe("a declared wait", () => {
     expect(await scene.end()).toBe(0);
   });
 
-  it("expires by itself, within two polls of its bound", async () => {
+  it("rule 7.17: expires by itself, within two polls of its bound", async () => {
     const scene = makeScene();
     scene.clock.declareWait({ kind: "approval", name: "shell", boundMs: 5000 });
     await scene.virtual.advance(5000 - 1);
@@ -33,7 +33,7 @@ describe("a declared wait", () => {
     expect(await scene.end()).toBe(0);
   });
 
-  it("with several, the latest end counts, in whatever order they end", async () => {
+  it("rule 7.17: with several, the latest end counts, in whatever order they end", async () => {
     for (const bounds of [
       [2000, 7000],
       [7000, 2000],

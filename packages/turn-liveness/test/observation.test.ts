@@ -71,7 +71,7 @@ describe("what an observer is told", () => {
 });
 
 describe("an abort that fails", () => {
-  it("is tried at every look, publishes nothing, and is reported after three times", async () => {
+  it("rule 7.17: is tried at every look, publishes nothing, and is reported after three times", async () => {
     let attempts = 0;
     const scene = makeScene({
       turn: {

@@ -89,7 +89,7 @@ describe("a turn that has stopped moving", () => {
     expect(await scene.end()).toBe(0);
   });
 
-  it("first it is observed, then stopped, then said to be aborted, and only then is the lease withdrawn", async () => {
+  it("rule 7.16: first it is observed, then stopped, then said to be aborted, and only then is the lease withdrawn", async () => {
     const scene = makeScene();
     await scene.virtual.advance(timeoutMs + 2 * pollMs);
     expect(scene.events).toEqual(["stalled", "published", "aborted", "withdrawn"]);

@@ -59,3 +59,24 @@ export function invariantRows(repository: Repository): readonly InvariantRow[] {
     status: cells["status"] ?? "",
   }));
 }
+
+/** A numbered rule of the protocol. */
+export interface ProtocolRule {
+  readonly line: number;
+  /** `7.12`. */
+  readonly number: string;
+  /** False where the page says that the work it describes has not begun. */
+  readonly isBegun: boolean;
+}
+
+/** The rules `- **7.1** …`, and the sentence "Rules 7.5 …, and 7.23 … describe work that has not begun" below them. */
+export function protocolRules(repository: Repository): readonly ProtocolRule[] {
+  if (!repository.has(architecturePage)) return [];
+  const text = repository.text(architecturePage);
+  const sentence = /^Rules? (7\.\d+[^]*?) has not begun/m.exec(text)?.[1] ?? "";
+  const notBegun = new Set([...sentence.matchAll(/7\.\d+/g)].map(([number]) => number));
+  return text.split("\n").flatMap((content, index): ProtocolRule[] => {
+    const number = /^- \*\*(7\.\d+)\*\* /.exec(content)?.[1];
+    return number === undefined ? [] : [{ line: index + 1, number, isBegun: !notBegun.has(number) }];
+  });
+}

@@ -14,6 +14,7 @@ import { importDirection, packageDoors, relativeImports } from "./rules/import-d
 import { invariantOwners, invariantWitnesses } from "./rules/invariants.ts";
 import { noLooseEnds } from "./rules/loose-ends.ts";
 import { manifestTwins } from "./rules/manifest-twins.ts";
+import { protocolRulesShown } from "./rules/protocol-rules.ts";
 import { readmeTwins } from "./rules/readme-twins.ts";
 import { kernelStaysSmall } from "./rules/size.ts";
 import { storeFilesAreSqlites } from "./rules/store-files.ts";
@@ -33,6 +34,7 @@ export const houseRules: readonly Rule[] = [
   storeFilesAreSqlites,
   invariantOwners,
   invariantWitnesses,
+  protocolRulesShown,
   facesAreLists,
   namedExports,
   noBorrowedNames,

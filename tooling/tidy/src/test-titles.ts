@@ -1,5 +1,7 @@
 import ts from "typescript";
 import { lineOf, walk } from "./module-references.ts";
+import type { Repository } from "./repository.ts";
+import { shippedProjects } from "./workspace.ts";
 
 /** One test by its title; `modifiers` are the names chained on the call: `only`, `skipIf`, `each`. */
 export interface TestTitle {
@@ -78,4 +80,21 @@ export function caseTitlesOf(source: ts.SourceFile): readonly TestTitle[] {
     if (title !== undefined) titles.push({ title, line: lineOf(node), modifiers: [] });
   });
   return titles;
+}
+
+/** A title and where it stands. */
+export interface TitledTest {
+  readonly title: string;
+  readonly file: string;
+}
+
+/** Every test, suite and conformance case of what is shipped. */
+export function titledTests(repository: Repository): readonly TitledTest[] {
+  return shippedProjects(repository).flatMap(({ folder, tests, sources }) => {
+    const cases = sources.filter((file) => file.startsWith(`${folder}/src/testing/`));
+    return [
+      ...tests.flatMap((file) => testTitlesOf(repository.source(file)).map(({ title }) => ({ title, file }))),
+      ...cases.flatMap((file) => caseTitlesOf(repository.source(file)).map(({ title }) => ({ title, file }))),
+    ];
+  });
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { invariantOwners, invariantWitnesses } from "../src/rules/invariants.ts";
+import { protocolRulesShown } from "../src/rules/protocol-rules.ts";
 import { edited, findingsOf } from "./made-up-tree.ts";
 
 const owner = "packages/turn/src/turn.ts";
@@ -96,5 +97,27 @@ describe("witnesses", () => {
         edited(witness, 'it("TURN-1: one', 'it("TURN-7: no such rule", () => {});\nit("TURN-1: one'),
       )[0],
     ).toContain("names TURN-7, which is no invariant");
+  });
+});
+
+describe("rules of the protocol", () => {
+  it("are missed by number where no title of a test or a suite begins with it", () => {
+    expect(findingsOf(protocolRulesShown, edited(witness, "rule 7.1: a turn", "a turn"))[0]).toContain(
+      'no test title begins with "rule 7.1: "',
+    );
+    const suite = edited(witness, 'it("rule 7.1: a turn ends"', 'describe("rule 7.1: a turn"');
+    expect(findingsOf(protocolRulesShown, suite)).toEqual([]);
+  });
+
+  it("are not shown before they have begun, nor by a number that is none", () => {
+    expect(findingsOf(protocolRulesShown, edited(witness, "rule 7.1: a", "rule 7.2: a")).join()).toContain(
+      "shows rule 7.2, which has not begun",
+    );
+    expect(findingsOf(protocolRulesShown, edited(witness, "rule 7.1: a", "rule 7.8: a")).join()).toContain(
+      "shows rule 7.8, which does not exist",
+    );
+    expect(
+      findingsOf(protocolRulesShown, edited("ARCHITECTURE.md", "Rules 7.2 (space)", "Rules 7.3 (space)"))[0],
+    ).toContain('no test title begins with "rule 7.2: "');
   });
 });

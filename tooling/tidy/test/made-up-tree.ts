@@ -103,6 +103,14 @@ const architecture = `# Architecture
 | --- | --- | --- | --- | --- | --- |
 | TURN-1 | one turn at a time | turn | \`packages/turn/src/turn.ts\` | \`packages/turn/test/turn.test.ts\` | kept |
 | TURN-2 | in space too | turn | – | – | planned |
+
+## 7. Rules
+
+- **7.1** A turn ends.
+- **7.2** It ends in space too.
+
+Rules 7.2 (space) and 7.9 (time) describe
+work that has not begun.
 `;
 
 const glossary = `# Glossary
@@ -145,7 +153,7 @@ const healthy: Readonly<Record<string, string>> = {
   "packages/turn/src/turn.ts":
     '/**\n * The turn. Owns TURN-1: one turn at a time.\n */\nimport { kernel } from "@turnkeeper/kernel";\nimport type { Port } from "@turnkeeper/ports";\n\nexport const turn = (port: Port): number => port.at + kernel;\n',
   "packages/turn/test/turn.test.ts":
-    'import { expect, it } from "vitest";\nimport { turn } from "../src/turn.ts";\n\nit("TURN-1: one turn at a time", () => {\n  expect(turn({ at: 1 })).toBe(2);\n});\n\nit("TURN-1 control: without the guard two turns run", () => {\n  expect(2).toBe(2);\n});\n',
+    'import { expect, it } from "vitest";\nimport { turn } from "../src/turn.ts";\n\nit("TURN-1: one turn at a time", () => {\n  expect(turn({ at: 1 })).toBe(2);\n});\n\nit("TURN-1 control: without the guard two turns run", () => {\n  expect(2).toBe(2);\n});\n\nit("rule 7.1: a turn ends", () => {\n  expect(turn({ at: 1 })).toBe(2);\n});\n',
   ...project("apps/cli", "turnkeeper", { dependencies: { "@turnkeeper/turn": "workspace:^" } }),
   "apps/cli/src/cli.ts": 'import { turn } from "@turnkeeper/turn";\n\nexport const cli = turn;\n',
   "apps/cli/test/cli.test.ts":

@@ -2,7 +2,7 @@ import { architecturePage, invariantRows } from "../architecture.ts";
 import type { InvariantRow } from "../architecture.ts";
 import type { Repository } from "../repository.ts";
 import type { Finding, Rule } from "../rule.ts";
-import { caseTitlesOf, testTitlesOf } from "../test-titles.ts";
+import { titledTests } from "../test-titles.ts";
 import { shippedProjects } from "../workspace.ts";
 
 interface Ownership {
@@ -148,21 +148,6 @@ export const invariantOwners: Rule = {
 
 function headerLines(repository: Repository, file: string): number {
   return repository.text(file).slice(0, headerEnd(repository, file)).trimEnd().split("\n").length;
-}
-
-interface TitledTest {
-  readonly title: string;
-  readonly file: string;
-}
-
-function titledTests(repository: Repository): readonly TitledTest[] {
-  return shippedProjects(repository).flatMap(({ folder, tests, sources }) => {
-    const cases = sources.filter((file) => file.startsWith(`${folder}/src/testing/`));
-    return [
-      ...tests.flatMap((file) => testTitlesOf(repository.source(file)).map(({ title }) => ({ title, file }))),
-      ...cases.flatMap((file) => caseTitlesOf(repository.source(file)).map(({ title }) => ({ title, file }))),
-    ];
-  });
 }
 
 /** A rule without a test that names it is a wish; a witness without a control may have no teeth. */
