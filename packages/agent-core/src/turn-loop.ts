@@ -22,7 +22,7 @@ import { notStarted, prepareCall, runToolCall } from "./tool-call.ts";
 import type { Approval, PreparedCall, ToolRunDeps } from "./tool-call.ts";
 import { declarationOf } from "./tool-input.ts";
 import type { ToolSet } from "./tool-input.ts";
-import { withKnownOutcome } from "./unknown-outcome.ts";
+import { isStoreFailure } from "./turn-writer.ts";
 import { endingOf, interruptedEnding } from "./turn-machinery.ts";
 import type { TurnEnding, TurnScope } from "./turn-machinery.ts";
 
@@ -82,6 +82,7 @@ export class TurnLoop {
       await this.#takeSteers();
       const end = await this.#finishStep(await this.#askModel());
       if (end.kind === "end") return end.ending;
+      if (this.#scope.storeFailure) throw this.#scope.storeFailure;
     }
     const detail = `The turn made ${this.#settings.maxIterations} model calls without coming to an answer. Send a message to go on from here.`;
     return { outcome: "failed", reason: "MAX_ITERATIONS", detail };
@@ -159,10 +160,10 @@ export class TurnLoop {
     if (prepared.length === 0) {
       // A message that came while the answer was written is answered by this turn, not left for the next.
       if (!(await this.#hasSteers())) return { kind: "end", ending: { outcome: "answered", entries: [draft] } };
-      await this.#append([draft]);
+      await this.#scope.append([draft]);
       return { kind: "next" };
     }
-    await this.#append([draft]);
+    await this.#scope.append([draft]);
     await this.#runCalls(prepared);
     return this.#scope.interrupt.signal.aborted
       ? { kind: "end", ending: interruptedEnding(this.#scope.interrupt) }
@@ -170,8 +171,14 @@ export class TurnLoop {
   }
 
   async #hasSteers(): Promise<boolean> {
-    const waiting = await this.#deps.store.inbox.pending(this.#scope.sessionId);
-    return waiting.some((input) => input.delivery === "steer" && input.runner === undefined);
+    try {
+      const waiting = await this.#deps.store.inbox.pending(this.#scope.sessionId);
+      return waiting.some((input) => input.delivery === "steer" && input.runner === undefined);
+    } catch (error) {
+      // Asked with an answer in hand: its write is next, and that is where a store that fails must be met.
+      if (isStoreFailure(error)) return false;
+      throw error;
+    }
   }
 
   /** The provider's id, made unique in the turn: some number their calls from zero in every step, some send none. */
@@ -207,15 +214,6 @@ export class TurnLoop {
     return [{ key: `${this.#scope.turnId}/${this.#stepCount}/assistant`, body: this.#answer }];
   }
 
-  async #append(entries: readonly EntryDraft[]): Promise<void> {
-    const { grant, turnId, sessionId } = this.#scope;
-    const result = await withKnownOutcome(this.#deps.host, () =>
-      this.#deps.store.transcript.append({ grant, turnId, entries }),
-    );
-    if (result.kind === "committed") return;
-    throw new CodedError("LEASE_LOST", `Session ${sessionId} was taken over; this turn's writes are refused.`);
-  }
-
   /** Runs the calls in the order the model gave them; each result is appended as it comes, whatever happens. */
   async #runCalls(prepared: readonly PreparedCall[]): Promise<void> {
     const { host, approval, emit } = this.#deps;
@@ -233,10 +231,11 @@ export class TurnLoop {
           emit({ type: "tool.started", callId, name, input: parsed.stored });
         },
       };
-      const body = interrupt.signal.aborted
+      const isOver = interrupt.signal.aborted || this.#scope.storeFailure !== undefined;
+      const body = isOver
         ? ({ role: "tool", callId: call.callId, name: call.name, ...notStarted } as const)
         : await runToolCall(deps, call);
-      await this.#append([{ key: `${turnId}/${call.callId}/result`, body }]);
+      await this.#scope.append([{ key: `${turnId}/${call.callId}/result`, body }]);
       this.#bodies.push(body);
       if (startedAtMs === undefined) continue;
       const durationMs = Math.round(host.clock.monotonicMs() - startedAtMs);

@@ -13,6 +13,7 @@
  *   caller, shutdown ────────▶ interrupt
  *   interrupt ───────────────▶ body (signal), and after a grace the body is left behind
  *   body's end ──────────────▶ one `turns.end` that settles and releases
+ *   store failed ────────────▶ spool: the step and what follows; no side effect any more, and the turn ends
  */
 import { createCompressionFence } from "@turnkeeper/compression-fence";
 import type { CompressionFence } from "@turnkeeper/compression-fence";
@@ -33,7 +34,8 @@ import type {
 import type { ProcessPresence, TurnLease } from "@turnkeeper/turn-lease";
 import { processMarkerOf } from "./process-marker.ts";
 import type { EndProcesses, ProcessMarker } from "./process-marker.ts";
-import { withKnownOutcome } from "./unknown-outcome.ts";
+import { endTurn } from "./turn-end.ts";
+import { TurnWriter } from "./turn-writer.ts";
 import { watchTurn } from "@turnkeeper/turn-liveness";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
 
@@ -55,11 +57,18 @@ export interface TurnScope {
   readonly clock: ProgressClock;
   readonly interrupt: TurnInterrupt;
   readonly fence: CompressionFence;
+  /**
+   * One durable step of the turn. Where the store fails it is kept in the spool and `storeFailure` is set. Throws
+   * `LEASE_LOST` once another has the session.
+   */
+  append(entries: readonly EntryDraft[]): Promise<void>;
+  /** What the store failed with: nothing is stored any more, and the turn must end. */
+  readonly storeFailure: CodedError | undefined;
   /** The variables that every process of this turn must carry; once taken, the turn's end looks for them. */
   markProcesses(): ProcessMarker;
   /**
-   * The last veto before a side effect: throws `INTERRUPTED` once the turn was stopped and `LEASE_LOST` when the lease
-   * no longer holds; renews first where the last renewal is old.
+   * The last veto before a side effect: throws `INTERRUPTED` once the turn was stopped, `LEASE_LOST` when the lease no
+   * longer holds, and the store's failure once there is one; renews first where the last renewal is old.
    */
   beforeSideEffect(): Promise<void>;
 }
@@ -209,6 +218,7 @@ export async function conductTurn(
     withdraw: () => lease.stopRenewal(),
   });
 
+  const writer = new TurnWriter(deps, lease, turnId);
   let mayHaveProcesses = false;
   const scope: TurnScope = {
     sessionId,
@@ -217,6 +227,10 @@ export async function conductTurn(
     clock,
     interrupt,
     fence,
+    append: (entries) => writer.append(entries),
+    get storeFailure() {
+      return writer.failure;
+    },
     markProcesses: () => {
       mayHaveProcesses = true;
       return processMarkerOf(turnId);
@@ -226,6 +240,7 @@ export async function conductTurn(
       await lease.confirm();
       // The renewal may have taken time enough for a stop to arrive.
       interrupt.signal.throwIfAborted();
+      if (writer.failure) throw writer.failure;
     },
   };
 
@@ -238,48 +253,5 @@ export async function conductTurn(
   wake[Symbol.dispose]();
   lease.lost.removeEventListener("abort", onLost);
   fence.revoke();
-  return endTurn(deps, lease, turnId, wanted);
-}
-
-/** The lease is gone and with it the right to write: what the turn had shown is told, and left to its successor. */
-function leaseLost({ text, usage }: TurnEnding): TurnEnding {
-  return {
-    outcome: "interrupted",
-    reason: "lease-lost",
-    detail:
-      "The lease of this session was lost: the turn was stopped to protect the transcript, and whoever holds the session now settles it.",
-    ...(text === undefined ? {} : { text }),
-    ...(usage === undefined ? {} : { usage }),
-  };
-}
-
-async function endTurn(deps: TurnDeps, lease: TurnLease, turnId: string, wanted: TurnEnding): Promise<ConductedTurn> {
-  if (lease.lost.aborted) {
-    await lease.release();
-    return { ending: leaseLost(wanted) };
-  }
-  const write = async (ending: TurnEnding): Promise<ConductedTurn> => {
-    const { text: _text, ...stored } = ending;
-    const request = { grant: lease.grant, turnId, ...stored, release: true };
-    const result = await lease.release(() => withKnownOutcome(deps.host, () => deps.store.turns.end(request)));
-    if (result.kind !== "ended") return { ending: leaseLost(ending) };
-    return { ending, handOver: result, revision: result.revision };
-  };
-  try {
-    return await write(wanted);
-  } catch (error) {
-    const failure: TurnEnding = {
-      ...(wanted.text === undefined ? {} : { text: wanted.text }),
-      outcome: "failed",
-      reason: CodedError.is(error) ? error.code : "INTERNAL",
-      detail: error instanceof Error ? error.message : String(error),
-    };
-    // Entries that the store refuses must not keep the turn open: end it without them, and say why.
-    const isRefused = CodedError.is(error, "STORE_CONTRACT") || CodedError.is(error, "ENTRY_CONFLICT");
-    const conducted = isRefused ? await write(failure).catch(() => undefined) : undefined;
-    if (conducted) return conducted;
-    // The store does not take the end: let go, so that whoever finds the store working settles this turn.
-    await lease[Symbol.asyncDispose]().catch(() => {});
-    return { ending: failure };
-  }
+  return endTurn(deps, lease, turnId, writer, wanted);
 }

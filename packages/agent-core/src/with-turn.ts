@@ -1,4 +1,3 @@
-import { CodedError } from "@turnkeeper/kernel";
 import type { EntryDraft, TakenInput, Transcript } from "@turnkeeper/state-store";
 import { openMachinery } from "./agent.ts";
 import type { MachineryDeps } from "./agent.ts";
@@ -7,7 +6,6 @@ import type { TurnFinished } from "./events.ts";
 import { resolveAgentOptions } from "./options.ts";
 import type { AgentOptions } from "./options.ts";
 import type { RunOptions } from "./turn-call.ts";
-import { withKnownOutcome } from "./unknown-outcome.ts";
 import { insideTurn } from "./reentry.ts";
 import type { TurnScope } from "./turn-machinery.ts";
 
@@ -29,7 +27,10 @@ export interface TurnHandle {
   beforeSideEffect(): Promise<void>;
   /** The conversation so far, this turn's input with it. */
   load(): Promise<Transcript>;
-  /** One durable step, all or nothing, refused once another process has the session. */
+  /**
+   * One durable step, all or nothing, refused once another process has the session. Where the store fails, the step is
+   * kept in the spool, and the failure thrown: end the turn.
+   */
   append(entries: readonly EntryDraft[]): Promise<void>;
 }
 
@@ -42,11 +43,7 @@ export type WithTurnResult<Value> =
 export type WithTurnOptions = Omit<AgentOptions, "system" | "workspace" | "maxIterations" | "modelAttempts"> &
   Pick<RunOptions, "inputId" | "onBusy">;
 
-function handleOf(
-  { store, host }: Pick<Required<MachineryDeps>, "store" | "host">,
-  scope: TurnScope,
-  input: TakenInput,
-): TurnHandle {
+function handleOf({ store }: Pick<Required<MachineryDeps>, "store">, scope: TurnScope, input: TakenInput): TurnHandle {
   const { sessionId, turnId, grant, interrupt, clock } = scope;
   return {
     sessionId,
@@ -59,9 +56,9 @@ function handleOf(
     beforeSideEffect: () => scope.beforeSideEffect(),
     load: () => store.transcript.load(sessionId),
     append: async (entries) => {
-      const result = await withKnownOutcome(host, () => store.transcript.append({ grant, turnId, entries }));
-      if (result.kind !== "committed")
-        throw new CodedError("LEASE_LOST", `Session ${sessionId} was taken over; this turn's writes are refused.`);
+      await scope.append(entries);
+      // The step is in the spool; the loop must not go on as if there were a store.
+      if (scope.storeFailure) throw scope.storeFailure;
     },
   };
 }

@@ -1,5 +1,5 @@
 import { createMemoryStore } from "@turnkeeper/state-store";
-import type { MemoryStore } from "@turnkeeper/state-store";
+import type { MemoryStore, StateStore } from "@turnkeeper/state-store";
 import { virtualHost } from "@turnkeeper/kernel/testing";
 import type { VirtualHost } from "@turnkeeper/kernel/testing";
 import { createPeriodicScheduler } from "@turnkeeper/periodic-scheduler";
@@ -20,6 +20,8 @@ export interface Bench {
     options?: AgentOptions,
     tools?: readonly AnyTool[],
     silenceMs?: number,
+    /** What the agent is given in place of the bench's own store. */
+    store?: StateStore,
   ): Promise<{ agent: Agent; model: ScriptedModel }>;
   /** Lets everything settle, moving time in small steps, until the call has ended. */
   finished(turn: Turn): Promise<TurnFinished>;
@@ -37,10 +39,10 @@ export function createBench(): Bench {
     host,
     store,
     scheduler,
-    agent: async (steps, options = {}, tools = [], silenceMs) => {
+    agent: async (steps, options = {}, tools = [], silenceMs, given) => {
       const model = { ...scriptedModel(steps), ...(silenceMs === undefined ? {} : { silenceMs }) };
       const presence = await openProcessPresence({ host });
-      const agent = await createAgent({ store, model, tools, host, scheduler, presence }, options);
+      const agent = await createAgent({ store: given ?? store, model, tools, host, scheduler, presence }, options);
       agents.push(agent);
       return { agent, model };
     },

@@ -53,7 +53,7 @@ async function begin(
   const deps: TurnDeps = { host, store, scheduler, presence, ...change };
   const runner = { runnerId: "runner", ...presence.identity };
   await store.inbox.offer({ sessionId: "s", inputId: "i", text: "go", onBusy: "wait", runner });
-  const result = await acquireTurnLease({ store: store.leases, scheduler, host, presence }, "s", {
+  const result = await acquireTurnLease({ store: deps.store.leases, scheduler, host, presence }, "s", {
     ttlMs: 60_000,
     renewEveryMs: 10_000,
     begin: { turnId: "t", runnerId: "runner" },
@@ -145,18 +145,30 @@ describe("TURN-1: however a turn ends, every waiter settles and nothing is left"
     expect(bench.host.pendingTimerCount()).toBe(before);
   });
 
-  it("the store refuses the end: the lease is let go, so that others find it leaked", async () => {
-    const store = {
-      ...bench.store,
-      turns: new Proxy(bench.store.turns, {
-        get: (target, name) =>
-          name === "end"
-            ? () => Promise.reject(new CodedError("STORE_FULL", "The disk is full."))
-            : Reflect.get(target, name),
-      }),
-    };
+  /** A port that refuses one of its methods. */
+  const refusing = <Port extends object>(port: Port, method: keyof Port): Port =>
+    new Proxy(port, {
+      get: (target, name): unknown =>
+        name === method
+          ? () => Promise.reject(new CodedError("STORE_FULL", "The disk is full."))
+          : Reflect.get(target, name),
+    });
+
+  it("the store refuses the end and the release: the lease is let go, so that others find it leaked", async () => {
+    const turns = refusing(bench.store.turns, "end");
+    const store = { ...bench.store, turns, leases: refusing(bench.store.leases, "release") };
     const running = await begin(async () => ({ outcome: "answered" }), { store });
     expect((await ended(running)).ending).toMatchObject({ outcome: "failed", reason: "STORE_FULL" });
+    expect(wakeListeners).toBe(0);
+    await expect(running.lease.confirm()).rejects.toMatchObject({ code: "LEASE_LOST" });
+  });
+
+  it("the store refuses the end and takes the release: the end comes with it, and the turn ended as it was told", async () => {
+    const store = { ...bench.store, turns: refusing(bench.store.turns, "end") };
+    const running = await begin(async () => ({ outcome: "answered" }), { store });
+    expect((await ended(running)).ending).toMatchObject({ outcome: "answered" });
+    expect(await bench.store.turns.read("s", "t")).toMatchObject({ state: "ended", outcome: "answered" });
+    expect(await bench.store.leases.read("s")).toBeUndefined();
     expect(wakeListeners).toBe(0);
   });
 });

@@ -7,7 +7,9 @@ import { acquireDatabase } from "./registry.ts";
 import type { StoreFile } from "./shared-database.ts";
 import { SqliteInbox } from "./sqlite-inbox.ts";
 import { SqliteLeases } from "./sqlite-leases.ts";
+import { SpoolFolder } from "./spool-folder.ts";
 import { SqliteSessions } from "./sqlite-sessions.ts";
+import { SqliteSpool } from "./sqlite-spool.ts";
 import { SqliteTranscript } from "./sqlite-transcript.ts";
 import { SqliteTurns } from "./sqlite-turns.ts";
 import { StoreHandle } from "./store-handle.ts";
@@ -24,10 +26,13 @@ export interface SqliteStore extends StateStore {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+const noReserve =
+  "There is no room for the reserve that takes what a turn had produced when the disk is full. Free some space.";
+
 /**
  * Opens the store in the SQLite file at `path`, making file (0600) and folders (0700) where they are missing and
  * bringing the schema up to date. Handles on one file share one writer within the process and are counted; `close`
- * ends this handle alone. Keeps APPEND-3, STORE-1 and STORE-2. Rejects with `STORE_UNAVAILABLE`, `STORE_READONLY`,
+ * ends this handle alone. Keeps APPEND-3, SPOOL-1, STORE-1 and STORE-2. Rejects with `STORE_UNAVAILABLE`, `STORE_READONLY`,
  * `STORE_CORRUPT`, `STORE_NEWER`, `STORE_DUPLICATE`, `STORE_FULL`, `STORE_BUSY` or `STORE_IO`; nothing is left open
  * then.
  */
@@ -39,15 +44,23 @@ export async function openSqliteStore(
   const resolved = resolveSqliteStoreOptions(options);
   const realPath = preparePath(path);
   const holding = await acquireDatabase(realPath, () => openDatabase(realPath, deps.host, resolved));
+  const { file } = holding.database;
   const handle = new StoreHandle(holding, deps.host);
+  const spool = new SpoolFolder(realPath, deps.host.random);
+  let isOpen = true;
+  const close = (): Promise<void> => {
+    isOpen = false;
+    return handle.close();
+  };
   return {
-    sessions: new SqliteSessions(handle),
-    leases: new SqliteLeases(handle),
+    sessions: new SqliteSessions(handle, spool),
+    leases: new SqliteLeases(handle, spool),
     transcript: new SqliteTranscript(handle, deps.host),
     inbox: new SqliteInbox(handle),
-    turns: new SqliteTurns(handle),
-    file: holding.database.file,
-    close: () => handle.close(),
-    [Symbol.asyncDispose]: () => handle.close(),
+    turns: new SqliteTurns(handle, spool),
+    spool: new SqliteSpool(spool, deps.host, () => isOpen),
+    file: spool.layReserve() ? file : { ...file, notes: [...file.notes, noReserve] },
+    close,
+    [Symbol.asyncDispose]: close,
   };
 }

@@ -24,6 +24,8 @@ import type { LeaseRow } from "./lease-rows.ts";
 import { findSession } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
 import { handOver, settleCrashed, takeInput } from "./settlement.ts";
+import type { SpoolFolder } from "./spool-folder.ts";
+import { SpoolReplay } from "./spool-replay.ts";
 import { storeError } from "./store-failure.ts";
 import type { StoreHandle } from "./store-handle.ts";
 import type { Transaction } from "./transaction.ts";
@@ -83,7 +85,7 @@ function repeatGrant(
   return { kind: "granted", fencingToken, revision: session?.revision ?? 0, ...(input ? { input } : {}) };
 }
 
-function acquire(tx: Transaction, request: AcquireRequest): AcquireResult {
+function acquire(tx: Transaction, request: AcquireRequest, replay: SpoolReplay): AcquireResult {
   const { sessionId, holder, ttlMs, begin } = request;
   const row = findLease(tx, sessionId);
   const session = findSession(tx, sessionId);
@@ -93,6 +95,7 @@ function acquire(tx: Transaction, request: AcquireRequest): AcquireResult {
   if (session && begin && findTurn(tx, session, begin.turnId))
     throw storeError("STORE_CONTRACT", `Turn ${begin.turnId} of session ${sessionId} has begun before.`, begin);
 
+  if (session) replay.absorb(tx, session);
   const predecessor = session && settleCrashed(tx, session);
   const fencingToken = grantLease(tx, sessionId, row, holder, ttlMs);
   if (session && admission.hasQueue) forgetWakeUps(tx, session);
@@ -109,14 +112,20 @@ function acquire(tx: Transaction, request: AcquireRequest): AcquireResult {
 
 export class SqliteLeases implements LeaseStore {
   readonly #handle: StoreHandle;
+  readonly #spool: SpoolFolder;
 
-  constructor(handle: StoreHandle) {
+  constructor(handle: StoreHandle, spool: SpoolFolder) {
     this.#handle = handle;
+    this.#spool = spool;
   }
 
-  acquire(request: AcquireRequest): Promise<AcquireResult> {
+  async acquire(request: AcquireRequest): Promise<AcquireResult> {
     const kind = request.begin ? "ordinary" : "lease";
-    return this.#handle.write(kind, `acquire session ${request.sessionId}`, (tx) => acquire(tx, request));
+    const replay = new SpoolReplay(this.#spool);
+    const attempt = `acquire session ${request.sessionId}`;
+    const result = await this.#handle.write(kind, attempt, (tx) => acquire(tx, request, replay));
+    replay.finish();
+    return result;
   }
 
   renew(grant: Grant, ttlMs: number): Promise<RenewResult> {
@@ -127,14 +136,20 @@ export class SqliteLeases implements LeaseStore {
     });
   }
 
-  release(grant: Grant): Promise<ReleaseResult> {
-    return this.#handle.write("lease", `release session ${grant.sessionId}`, (tx): ReleaseResult => {
+  async release(grant: Grant): Promise<ReleaseResult> {
+    const replay = new SpoolReplay(this.#spool);
+    const result = await this.#handle.write("lease", `release session ${grant.sessionId}`, (tx): ReleaseResult => {
       if (!freeLease(tx, grant)) return { kind: "stale" };
       const session = findSession(tx, grant.sessionId);
       // No turn runs without a lease: what the holder left is settled as after a crash.
-      if (session) settleCrashed(tx, session);
+      if (session) {
+        replay.absorb(tx, session);
+        settleCrashed(tx, session);
+      }
       return { kind: "released", ...handOver(tx, session) };
     });
+    replay.finish();
+    return result;
   }
 
   read(sessionId: string): Promise<LeaseView | undefined> {

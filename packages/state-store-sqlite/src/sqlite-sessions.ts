@@ -8,6 +8,7 @@ import { findLease, freeLease, isHeld, leaseView } from "./lease-rows.ts";
 import { forgetSession } from "./search-index.ts";
 import { findSession, sessionRecord, setTitle } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
+import type { SpoolFolder } from "./spool-folder.ts";
 import { storeError } from "./store-failure.ts";
 import type { StoreHandle } from "./store-handle.ts";
 import type { Transaction } from "./transaction.ts";
@@ -87,9 +88,11 @@ function remove(tx: Transaction, sessionId: string): Awaited<ReturnType<SessionS
 
 export class SqliteSessions implements SessionStore {
   readonly #handle: StoreHandle;
+  readonly #spool: SpoolFolder;
 
-  constructor(handle: StoreHandle) {
+  constructor(handle: StoreHandle, spool: SpoolFolder) {
     this.#handle = handle;
+    this.#spool = spool;
   }
 
   read(sessionId: string): Promise<SessionRecord | undefined> {
@@ -119,7 +122,10 @@ export class SqliteSessions implements SessionStore {
     }));
   }
 
-  delete(sessionId: string): ReturnType<SessionStore["delete"]> {
-    return this.#handle.write("ordinary", `delete session ${sessionId}`, (tx) => remove(tx, sessionId));
+  async delete(sessionId: string): ReturnType<SessionStore["delete"]> {
+    const result = await this.#handle.write("ordinary", `delete session ${sessionId}`, (tx) => remove(tx, sessionId));
+    // What would come back into a session of that name otherwise.
+    if (result.kind === "deleted") this.#spool.forget(sessionId);
+    return result;
   }
 }

@@ -17,6 +17,8 @@ import { findLease, findLeaseView, freeLease, grantStands, isGrantOf, leaseHolde
 import { ensureSession, findSession } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
 import { closeTurn, handOver, settleCrashed, takeInput } from "./settlement.ts";
+import type { SpoolFolder } from "./spool-folder.ts";
+import { SpoolReplay } from "./spool-replay.ts";
 import { storeError } from "./store-failure.ts";
 import type { StoreHandle } from "./store-handle.ts";
 import type { Transaction } from "./transaction.ts";
@@ -81,9 +83,10 @@ function end(tx: Transaction, request: EndRequest): EndResult {
   return { kind: "ended", revision: session.revision, ...handOver(tx, session) };
 }
 
-function settleForeign(tx: Transaction, grant: Grant): SettleForeignResult {
+function settleForeign(tx: Transaction, grant: Grant, replay: SpoolReplay): SettleForeignResult {
   if (!freeLease(tx, grant, 1)) return { kind: "changed" };
   const session = findSession(tx, grant.sessionId);
+  if (session) replay.absorb(tx, session);
   const turn = session && settleCrashed(tx, session);
   return { kind: "settled", ...(turn ? { turn } : {}), ...handOver(tx, session) };
 }
@@ -124,9 +127,11 @@ function listRunning(tx: Transaction, sessionId: string | undefined): RunningTur
 
 export class SqliteTurns implements TurnStore {
   readonly #handle: StoreHandle;
+  readonly #spool: SpoolFolder;
 
-  constructor(handle: StoreHandle) {
+  constructor(handle: StoreHandle, spool: SpoolFolder) {
     this.#handle = handle;
+    this.#spool = spool;
   }
 
   begin(grant: Grant, turnId: string, inputIds: readonly string[]): ReturnType<TurnStore["begin"]> {
@@ -141,8 +146,12 @@ export class SqliteTurns implements TurnStore {
     );
   }
 
-  settleForeign(grant: Grant): Promise<SettleForeignResult> {
-    return this.#handle.write("turn-data", `settle session ${grant.sessionId}`, (tx) => settleForeign(tx, grant));
+  async settleForeign(grant: Grant): Promise<SettleForeignResult> {
+    const replay = new SpoolReplay(this.#spool);
+    const attempt = `settle session ${grant.sessionId}`;
+    const result = await this.#handle.write("turn-data", attempt, (tx) => settleForeign(tx, grant, replay));
+    replay.finish();
+    return result;
   }
 
   read(sessionId: string, turnId: string): Promise<TurnRecord | undefined> {

@@ -140,7 +140,7 @@ test.skipIf(process.getuid?.() !== 0)(
       const append = (key: string) =>
         store.transcript.append({ grant, turnId, entries: [says(key, "x".repeat(10_000))] });
       await append("first");
-      writeFileSync(join(disk, "ballast"), Buffer.alloc(700_000));
+      writeFileSync(join(disk, "ballast"), Buffer.alloc(440_000));
       const stored: string[] = ["first"];
       const filling = async (): Promise<void> => {
         for (let index = 0; ; index++) {

@@ -38,3 +38,8 @@ export async function keysOf(store: StateStore, sessionId = "session-1"): Promis
   const { entries } = await store.transcript.load(sessionId, { all: true });
   return entries.map(({ key }) => key);
 }
+
+/** What names the turn that `name` began under the grant with this token. */
+export function grantOfTurn(name: string, fencingToken: number): { readonly grant: Grant; readonly turnId: string } {
+  return { grant: { sessionId: "session-1", holderId: holderOf(name).holderId, fencingToken }, turnId: `turn-${name}` };
+}

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdtempSync } from "node:fs";
+import { copyFileSync, cpSync, existsSync, mkdtempSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { virtualHost } from "@turnkeeper/kernel/testing";
 import type { VirtualHost } from "@turnkeeper/kernel/testing";
@@ -32,6 +32,10 @@ export function sqliteHarness(parent: string): SqliteHarness {
       const path = next();
       for (const end of ["", "-wal"])
         if (existsSync(`${crashed.file.path}${end}`)) copyFileSync(`${crashed.file.path}${end}`, `${path}${end}`);
+      const spool = `${crashed.file.path}-spool`;
+      if (existsSync(spool)) cpSync(spool, `${path}-spool`, { recursive: true });
+      // Only to make no more of them: a crash between any two calls opens a store for each.
+      renameSync(`${crashed.file.path}-reserve`, `${path}-reserve`);
       current = await openSqliteStore(path, { host });
       await crashed.close();
       return current;

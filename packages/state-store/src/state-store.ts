@@ -1,11 +1,12 @@
 import type { InboxStore } from "./inbox.ts";
 import type { LeaseStore } from "./lease.ts";
 import type { SessionStore } from "./session.ts";
+import type { SpoolStore } from "./spool.ts";
 import type { TranscriptStore } from "./transcript.ts";
 import type { TurnStore } from "./turn.ts";
 
 /**
- * The storage contract: five narrow ports over one durable state, and `close`. Every method is one whole transaction,
+ * The storage contract: six narrow ports over one durable state, and `close`. Every method is one whole transaction,
  * named by its intention, and answers with a promise; there is no connection, no SQL and no callback in it. Races have
  * values for answers; a promise rejects with a `CodedError` whose code is a `StoreErrorCode`.
  */
@@ -15,6 +16,7 @@ export interface StateStore {
   readonly transcript: TranscriptStore;
   readonly inbox: InboxStore;
   readonly turns: TurnStore;
+  readonly spool: SpoolStore;
   /** Ends this handle; safe to repeat. Afterwards every call rejects with `STORE_CLOSED`. */
   close(): Promise<void>;
 }

@@ -66,6 +66,14 @@ test("INBOX-2 control: without a memory for ids a repeated offer is a second inp
   await isSeen("INBOX-2", faulty.forgetsInputIds, /changed the session/);
 });
 
+test("SPOOL-1 control: without a spool what the store refused is gone", async () => {
+  await isSeen("SPOOL-1", faulty.keepsNothing, /0 !== 2/);
+});
+
+test("SPOOL-1 control: without the replay before the settlement a turn that ended itself counts as crashed", async () => {
+  await isSeen("SPOOL-1b", faulty.replaysAfterSettling, /the turn is|the turn had ended itself|strictly equal|ended/);
+});
+
 test("COMP-1 control: without a check of the basis a late summary replaces what it never saw", async () => {
   await isSeen("COMP-1b", faulty.ignoresBasis, /changed the session/);
 });

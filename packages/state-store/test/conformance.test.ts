@@ -22,7 +22,8 @@ describe("the cases", () => {
   test("have ids of their own, each beginning with what it serves", () => {
     const ids = conformanceCases.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
-    for (const id of ids) expect(id).toMatch(/^(LEASE-\d|APPEND-\d|INBOX-\d|COMP-\d|PAIR-\d|INBOX|QUEUE|TURN|SESSION)/);
+    for (const id of ids)
+      expect(id).toMatch(/^(LEASE-\d|APPEND-\d|INBOX-\d|COMP-\d|PAIR-\d|SPOOL-\d|INBOX|QUEUE|TURN|SESSION)/);
   });
 
   test("that serve a lease invariant use the lease port alone", async () => {

@@ -1,5 +1,5 @@
 /** Stores that lack one guard each. The controls run a case on them, and see the outcome that the guard prevents. */
-import type { Entry, Grant, LeaseView, PendingInput, StateStore } from "@turnkeeper/state-store";
+import type { Entry, Grant, LeaseView, PendingInput, SpoolStep, StateStore } from "@turnkeeper/state-store";
 import { digestOf } from "@turnkeeper/state-store";
 import type { Fault } from "./memory-harness.ts";
 
@@ -27,6 +27,35 @@ export const takesStandingLeases: Fault = (store) => ({
       return answer;
     },
   }),
+});
+
+/** SPOOL-1: replays the spool after the grant has settled the turn it belongs to. */
+export const replaysAfterSettling: Fault = (store) => {
+  const kept: SpoolStep[] = [];
+  return {
+    ...store,
+    spool: replacing(store.spool, {
+      keep: async (step) => {
+        kept.push(step);
+        return { place: "memory" };
+      },
+      waiting: async () => [{ sessionId: "session-1", stepCount: kept.length, damagedCount: 0, place: "memory" }],
+    }),
+    leases: replacing(store.leases, {
+      acquire: async (request) => {
+        const { reclaim } = request;
+        if (reclaim) await store.turns.settleForeign(reclaim);
+        for (const step of kept.splice(0)) await store.spool.keep(step);
+        return store.leases.acquire(request);
+      },
+    }),
+  };
+};
+
+/** SPOOL-1: keeps nothing. */
+export const keepsNothing: Fault = (store) => ({
+  ...store,
+  spool: replacing(store.spool, { keep: async () => ({ place: "nowhere" }) }),
 });
 
 /** LEASE-1: judges expiry by the wall clock. */

@@ -75,6 +75,8 @@ export function faultyStore(
     transcript: port(shared.transcript),
     inbox: port(shared.inbox),
     turns: port(shared.turns),
+    // The spool is for the time when the store fails, and does not fail with it.
+    spool: guardedPort(shared.spool, life, () => ({ ...rates(), busy: 0, unknown: 0 }), unit, count),
     close: async () => {},
   };
 }

@@ -1,7 +1,9 @@
 import { stat, statfs } from "node:fs/promises";
 import path from "node:path";
 import type { Host } from "@turnkeeper/kernel";
+import type { SpoolView } from "@turnkeeper/state-store";
 import { failureLine } from "../cli-error.ts";
+import { spoolLines } from "../display/transcript-text.ts";
 import { socketFolderOf, storeExists } from "../store-location.ts";
 import type { StoreLocation } from "../store-location.ts";
 import { note, ok, wrong } from "./check.ts";
@@ -69,6 +71,22 @@ async function modeChecks(storePath: string): Promise<readonly Check[]> {
   );
 }
 
+/** What the store refused waits beside it, for as long as nobody runs a turn on those sessions. */
+function spoolCheck(waiting: readonly SpoolView[]): readonly Check[] {
+  if (waiting.length === 0) return [ok("spool", "empty")];
+  const next = "turnkeeper run --session ID brings back what waits of a session; what is damaged stays in its file";
+  return spoolLines(waiting).map((line) => note("spool", line, next));
+}
+
+/** The same where the store cannot be opened: only that there is something, and where. */
+async function spoolBesideCheck(storePath: string): Promise<readonly Check[]> {
+  const folder = `${storePath}-spool`;
+  const isThere = await stat(folder).catch(() => undefined);
+  if (!isThere) return [];
+  const found = `what turns had produced when the store failed is in ${folder}`;
+  return [note("spool", found, "keep the folder beside the store's file: it comes back once the store works again")];
+}
+
 /** Looks at the store, opening it where there is one. */
 export async function storeChecks(
   location: StoreLocation,
@@ -97,12 +115,17 @@ export async function storeChecks(
           ? ok("journal", "WAL")
           : note("journal", `${journalMode}: readers and writers wait for each other`),
         ...notes.map((text) => note("store", text)),
+        ...spoolCheck(await store.spool.waiting()),
         ...around,
       ];
     } finally {
       await store.close();
     }
   } catch (error) {
-    return [wrong("store", failureLine(error), "see the message; the store was left as it is"), ...around];
+    return [
+      wrong("store", failureLine(error), "see the message; the store was left as it is"),
+      ...(await spoolBesideCheck(storePath)),
+      ...around,
+    ];
   }
 }

@@ -5,6 +5,7 @@ import { cliError } from "../cli-error.ts";
 import type { CommonFlags } from "../command-context.ts";
 import { complain } from "../command-io.ts";
 import type { CommandIo } from "../command-io.ts";
+import { spoolLines } from "../display/transcript-text.ts";
 import { exitCode } from "../exit-code.ts";
 import { endLeftProcesses } from "../left-processes.ts";
 import { withObserved, withStore } from "../observer.ts";
@@ -78,6 +79,8 @@ export async function verifySessions(io: CommandIo, id: string | undefined, flag
         count++;
       }
     }
+    // No violation: it is on its way back. Said where the store is looked at, since it is part of what was produced.
+    for (const line of spoolLines(await store.spool.waiting(only))) io.stderr.line(line);
     if (flags.json) printJson(io, { violations });
     else {
       for (const { rule, session, detail } of violations) io.stdout.line(`${rule}  ${session}  ${detail}`);

@@ -3,7 +3,7 @@ import type { CommonFlags } from "../command-context.ts";
 import type { CommandIo } from "../command-io.ts";
 import { counted, countText } from "../display/count-text.ts";
 import { printable, styleOf } from "../display/style.ts";
-import { entryText, inputText } from "../display/transcript-text.ts";
+import { entryText, inputText, spoolLines } from "../display/transcript-text.ts";
 import { exitCode } from "../exit-code.ts";
 import { withStore } from "../observer.ts";
 import { entryJson, recordsJson } from "../session-json.ts";
@@ -80,6 +80,7 @@ export async function showSession(io: CommandIo, id: string, flags: ShowFlags): 
       for (const input of records.inputs)
         if (input.state !== "settled" || input.end !== "answered")
           io.stdout.line(style.dim(inputText(input, records.turns)));
+    for (const line of spoolLines(await store.spool.waiting(sessionId))) io.stdout.line(style.dim(line));
     if (shown.nextBefore !== undefined)
       io.stderr.line(`Earlier: --last ${flags.last ?? ""} --before ${shown.nextBefore}`);
     return exitCode.ok;

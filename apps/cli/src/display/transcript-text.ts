@@ -1,4 +1,5 @@
-import type { Entry, InputRecord, TurnRecord } from "@turnkeeper/state-store";
+import type { Entry, InputRecord, SpoolView, TurnRecord } from "@turnkeeper/state-store";
+import { counted } from "./count-text.ts";
 import { printable } from "./style.ts";
 import type { Style } from "./style.ts";
 import { callSummary, resultSummary } from "./tool-line.ts";
@@ -42,7 +43,7 @@ export function entryText(entry: Entry, style: Style, columns: number): string {
     case "summary":
       return `${head("summary of what came before")}\n${printable(body.text)}\n`;
     case "notice":
-      return `${style.dim(`${localTime(entry.atMs)}  ${printable(body.text)}`)}\n`;
+      return `${style.dim(`${localTime(entry.atMs)}  ${printable(body.text)}${marks(entry)}`)}\n`;
   }
 }
 
@@ -59,6 +60,16 @@ export function inputText(input: InputRecord, turns: readonly TurnRecord[]): str
     ? `pid ${input.runner.pid} on ${printable(input.runner.host)}`
     : "whoever runs the session next";
   return `input ${id}: waits for ${runner}`;
+}
+
+/** What waits in the spool of one session or of several; nothing where nothing does. */
+export function spoolLines(waiting: readonly SpoolView[]): readonly string[] {
+  return waiting.flatMap(({ sessionId, stepCount, damagedCount, place }) => {
+    const of = `of session ${sessionId}`;
+    const steps = `${counted(stepCount, "step")} ${of} that the store refused: in ${place}, until the next turn on the session brings them back`;
+    const damaged = `${counted(damagedCount, "damaged line")} ${of}: in ${place}, skipped when the rest came back`;
+    return [...(stepCount > 0 ? [steps] : []), ...(damagedCount > 0 ? [damaged] : [])];
+  });
 }
 
 /** Columns as wide as their widest cell; the last one is not padded. */

@@ -2,6 +2,7 @@ import { claim, firstWaiter } from "../decisions.ts";
 import type { Grant } from "../identity.ts";
 import type { PendingInput } from "../inbox.ts";
 import type { AcquireRequest, AcquireResult, LeaseStore, LeaseView, ReleaseResult, RenewResult } from "../lease.ts";
+import { absorbSpool } from "./memory-replay.ts";
 import { storeError } from "./memory-state.ts";
 import type { LeaseRow, MemoryState } from "./memory-state.ts";
 
@@ -59,6 +60,7 @@ export class MemoryLeases implements LeaseStore {
     if (begin && state.sessions.get(sessionId)?.turns.has(begin.turnId))
       throw storeError("STORE_CONTRACT", `Turn ${begin.turnId} of session ${sessionId} has begun before.`, begin);
 
+    absorbSpool(state, sessionId);
     const predecessor = state.settleCrashed(sessionId);
     const fencingToken = (standing?.fencingToken ?? 0) + 1;
     state.leases.set(sessionId, { fencingToken, held: this.#held(holder, ttlMs, 0, state.wallMs()) });
@@ -125,6 +127,7 @@ export class MemoryLeases implements LeaseStore {
 
   async release(grant: Grant): Promise<ReleaseResult> {
     if (!this.#state.grantStands(grant)) return { kind: "stale" };
+    absorbSpool(this.#state, grant.sessionId);
     this.#state.settleCrashed(grant.sessionId);
     this.#state.free(grant.sessionId);
     return { kind: "released", ...this.#state.handOver(grant.sessionId) };

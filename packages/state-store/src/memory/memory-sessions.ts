@@ -84,6 +84,7 @@ export class MemorySessions implements SessionStore {
     const lease = this.#state.leaseView(sessionId);
     if (lease && lease.standing !== "expired") return { kind: "held", lease };
     if (!this.#state.sessions.delete(sessionId)) return { kind: "unknown" };
+    this.#state.spool.delete(sessionId);
     // A late write of an expired holder must find its grant gone, so the token rises with the deletion.
     const row = this.#state.leases.get(sessionId);
     if (row) this.#state.leases.set(sessionId, { fencingToken: row.fencingToken + (row.held ? 1 : 0) });

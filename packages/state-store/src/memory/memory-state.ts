@@ -13,6 +13,7 @@ import type { Grant, Holder } from "../identity.ts";
 import type { InputEnd, InputRecord, TakenInput } from "../inbox.ts";
 import { digestOf } from "../json.ts";
 import type { HandOver, LeaseView } from "../lease.ts";
+import type { SpooledStep } from "../spool.ts";
 import type { SettledTurn, TurnOutcome, TurnRecord, EndedTurn, RunningTurn } from "../turn.ts";
 import type { Usage } from "../entry.ts";
 
@@ -48,11 +49,11 @@ export interface SessionRow {
   compactionCount: number;
   lastSeq: number;
   readonly entries: Entry[];
-  /** Where a summary stands among the entries: at the end of what it replaced. */
   /** Where each entry stands among those of all sessions, by its index: the order in which they were stored. */
   readonly storedNos: number[];
   /** What it was named; empty: not at all. */
   givenTitle: string;
+  /** Where a summary stands among the entries: at the end of what it replaced. */
   readonly summaryPlace: Map<string, number>;
   readonly digestByKey: Map<string, string>;
   readonly openCalls: Map<string, OpenCall>;
@@ -80,6 +81,8 @@ const callKey = (turnId: string, callId: string): string => JSON.stringify([turn
 export class MemoryState {
   readonly sessions: Map<string, SessionRow> = new Map();
   readonly leases: Map<string, LeaseRow> = new Map();
+  /** What waits of each session, oldest first. */
+  readonly spool: Map<string, readonly SpooledStep[]> = new Map();
   lastInputSeq = 0;
   #lastStoredNo = 0;
   readonly #host: Host;
@@ -108,12 +111,12 @@ export class MemoryState {
       compactionCount: 0,
       lastSeq: 0,
       entries: [],
+      storedNos: [],
+      givenTitle: "",
       summaryPlace: new Map(),
       digestByKey: new Map(),
       openCalls: new Map(),
       inputs: new Map(),
-      storedNos: [],
-      givenTitle: "",
       turns: new Map(),
     };
     this.sessions.set(sessionId, row);
@@ -190,30 +193,41 @@ export class MemoryState {
 
   /** Refuses calls and results that would break the pairing, before anything is written (PAIR-1). */
   checkPairing(session: SessionRow, turnId: string, drafts: readonly EntryDraft[]): void {
+    const fault = this.pairingFault(session, turnId, drafts);
+    if (fault) throw storeError("STORE_CONTRACT", fault.problem, { callId: fault.callId });
+  }
+
+  /** What would break the pairing of the turn's calls and results; nothing where all of it pairs. */
+  pairingFault(
+    session: SessionRow,
+    turnId: string,
+    drafts: readonly EntryDraft[],
+  ): { readonly callId: string; readonly problem: string } | undefined {
     const open = new Set(session.openCalls.keys());
     const opened = new Set(
       session.entries
-        .filter((entry) => entry.turnId === turnId)
+        .filter((entry) => entry.turnId === turnId && !entry.late)
         .flatMap((entry) => callsOf(entry.body).map((call) => call.callId)),
     );
     for (const { body } of drafts) {
-      for (const call of callsOf(body)) {
-        if (opened.has(call.callId))
-          throw storeError("STORE_CONTRACT", `Tool call ${call.callId} is stored twice in turn ${turnId}.`, {
-            callId: call.callId,
-          });
-        opened.add(call.callId);
-        open.add(callKey(turnId, call.callId));
+      for (const { callId } of callsOf(body)) {
+        if (opened.has(callId)) return { callId, problem: `Tool call ${callId} is stored twice in turn ${turnId}.` };
+        opened.add(callId);
+        open.add(callKey(turnId, callId));
       }
-      if (body.role !== "tool") continue;
-      if (open.delete(callKey(turnId, body.callId))) continue;
-      throw storeError("STORE_CONTRACT", `A result for tool call ${body.callId} of turn ${turnId} has no open call.`, {
-        callId: body.callId,
-      });
+      if (body.role !== "tool" || open.delete(callKey(turnId, body.callId))) continue;
+      const { callId } = body;
+      return { callId, problem: `A result for tool call ${callId} of turn ${turnId} has no open call.` };
     }
+    return undefined;
   }
 
-  addEntries(session: SessionRow, turnId: string, drafts: readonly EntryDraft[]): void {
+  addEntries(
+    session: SessionRow,
+    turnId: string,
+    drafts: readonly EntryDraft[],
+    { atMs = this.wallMs(), late = false }: { readonly atMs?: number; readonly late?: boolean } = {},
+  ): void {
     for (const draft of drafts) {
       const body = structuredClone(draft.body);
       const digest = digestOf(body);
@@ -224,11 +238,13 @@ export class MemoryState {
         seq: session.lastSeq,
         turnId,
         digest,
-        atMs: this.wallMs(),
+        atMs,
         archived: false,
-        late: false,
+        late,
       });
+      session.storedNos.push(++this.#lastStoredNo);
       session.digestByKey.set(draft.key, digest);
+      if (late) continue;
       for (const { callId, name } of callsOf(body))
         session.openCalls.set(callKey(turnId, callId), { turnId, callId, name });
       if (body.role === "tool") session.openCalls.delete(callKey(turnId, body.callId));
@@ -243,7 +259,6 @@ export class MemoryState {
 
   /** Gives a pending input to a turn; its text joins the transcript in the same step, so a taken message is never lost. */
   take(session: SessionRow, inputId: string, turnId: string): TakenInput {
-      session.storedNos.push(++this.#lastStoredNo);
     const row = session.inputs.get(inputId);
     if (row?.record.state !== "pending")
       throw storeError("STORE_CONTRACT", `Input ${inputId} is not pending.`, { inputId });

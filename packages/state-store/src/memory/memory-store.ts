@@ -3,6 +3,7 @@ import type { StateStore } from "../state-store.ts";
 import { MemoryInbox } from "./memory-inbox.ts";
 import { MemoryLeases } from "./memory-leases.ts";
 import { MemorySessions } from "./memory-sessions.ts";
+import { MemorySpool } from "./memory-spool.ts";
 import { MemoryState, storeError } from "./memory-state.ts";
 import { MemoryTranscript } from "./memory-transcript.ts";
 import { MemoryTurns } from "./memory-turns.ts";
@@ -36,6 +37,7 @@ function handleOn(state: MemoryState): MemoryStore {
     transcript: guarded(new MemoryTranscript(state), isOpen),
     inbox: guarded(new MemoryInbox(state), isOpen),
     turns: guarded(new MemoryTurns(state), isOpen),
+    spool: guarded(new MemorySpool(state), isOpen),
     close: async () => {
       open = false;
     },

@@ -10,6 +10,7 @@ import type {
   TurnRecord,
   TurnStore,
 } from "../turn.ts";
+import { absorbSpool } from "./memory-replay.ts";
 import { storeError } from "./memory-state.ts";
 import type { MemoryState } from "./memory-state.ts";
 
@@ -90,6 +91,7 @@ export class MemoryTurns implements TurnStore {
   async settleForeign(grant: Grant): Promise<SettleForeignResult> {
     const state = this.#state;
     if (!state.grantStands(grant)) return { kind: "changed" };
+    absorbSpool(state, grant.sessionId);
     const turn = state.settleCrashed(grant.sessionId);
     state.leases.set(grant.sessionId, { fencingToken: grant.fencingToken + 1 });
     return { kind: "settled", ...(turn ? { turn } : {}), ...state.handOver(grant.sessionId) };

@@ -9,6 +9,7 @@ import { retryCases } from "./cases/retry-cases.ts";
 import { searchCases } from "./cases/search-cases.ts";
 import { sessionCases } from "./cases/session-cases.ts";
 import { settlementCases } from "./cases/settlement-cases.ts";
+import { spoolCases } from "./cases/spool-cases.ts";
 import { steerCases } from "./cases/steer-cases.ts";
 import { stopCases } from "./cases/stop-cases.ts";
 import { transcriptCases } from "./cases/transcript-cases.ts";
@@ -34,4 +35,5 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...transcriptCases,
   ...sessionCases,
   ...searchCases,
+  ...spoolCases,
 ];

@@ -30,6 +30,7 @@ function crashing(harness: ConformanceHarness, opened: StateStore): StateStore {
     transcript: port("transcript"),
     inbox: port("inbox"),
     turns: port("turns"),
+    spool: port("spool"),
     close: () =>
       inTurn(() => {
         isClosed = true;

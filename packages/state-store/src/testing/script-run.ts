@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { CodedError } from "@turnkeeper/kernel";
 import type { StateStore } from "../state-store.ts";
-import type { SearchHit } from "../transcript.ts";
+import type { AppendRequest, SearchHit } from "../transcript.ts";
 import { createComparable } from "./comparable.ts";
 import type { ConformanceHarness } from "./conformance-case.ts";
 import { assertHistory } from "./history.ts";
@@ -39,7 +39,7 @@ class ScriptPlay {
   }
 
   /** Plays one step and checks what it made of the session. */
-  async step(step: ScriptStep): Promise<{ readonly reached: string; readonly answer: unknown }> {
+  async step(step: ScriptStep): Promise<{ readonly reached: readonly string[]; readonly answer: unknown }> {
     this.#stepCount++;
     // Nothing shares its moment with another thing, so that no order is left to chance.
     await this.#harness.host.advance(1);
@@ -47,12 +47,20 @@ class ScriptPlay {
     this.#sessions.set(step.session, play);
     const answer = await this.#answerOf(play, step);
     const records = await this.#store.sessions.records(step.session);
+    const lateCount = (of: SessionPlay["records"]): number => (of?.entries ?? []).filter(({ late }) => late).length;
+    const cameLate = lateCount(records) > lateCount(play.records);
     if (records) assertHistory(play.records, records);
     else assert.ok(!play.records || answer.kind === "deleted", `session ${step.session} is gone`);
     play.records = records;
-    const compared = play.comparable({ answer, records, pending: await this.#store.inbox.pending(step.session) });
+    const pending = await this.#store.inbox.pending(step.session);
+    const [waiting] = await this.#store.spool.waiting(step.session);
+    const compared = play.comparable({ answer, records, pending, waiting: waiting && { ...waiting, place: "" } });
     if (answer.kind === "deleted") play.comparable = createComparable();
-    return { reached: `${step.kind}/${answer.kind}`, answer: compared };
+    const { stepCount = 0 } = waiting ?? {};
+    const cameBack = answer.kind !== "deleted" && stepCount < play.spooledCount;
+    play.spooledCount = stepCount;
+    const spool = [...(cameBack ? ["spool/replayed"] : []), ...(cameLate ? ["spool/late"] : [])];
+    return { reached: [`${step.kind}/${answer.kind}`, ...spool], answer: compared };
   }
 
   async #answerOf(play: SessionPlay, step: ScriptAction): Promise<Answer> {
@@ -85,6 +93,8 @@ class ScriptPlay {
       }
       case "append":
         return this.#append(play, step);
+      case "keep":
+        return this.#keep(play, step);
       case "compact":
         return this.#compact(play, step);
       case "begin": {
@@ -184,19 +194,42 @@ class ScriptPlay {
       const repeated = await this.#store.transcript.append(last);
       return { ...repeated, kind: `repeated-${repeated.kind}` };
     }
-    const isConflict = step.keys === "conflict" && last !== undefined;
-    const entries = isConflict
-      ? last.entries.map(({ key }) => draft(key, { role: "notice", text: `other content in step ${this.#stepCount}` }))
-      : known.drafts(`${this.#stepCount}`, step.entries);
-    const taken = (play.records?.inputs ?? []).filter((input) => input.state === "taken" && input.turnId === turnId);
-    const inputIds = step.settles === "taken" ? taken.slice(0, 1).map((input) => input.inputId) : ["input-stranger"];
-    const settledInputs = inputIds.map((inputId) => ({ inputId, end: "answered" as const }));
-    const request = { grant, turnId, entries, ...(step.settles === "nothing" ? {} : { settledInputs }) };
+    const request = { grant, turnId, ...this.#written(play, known, step) };
+    const { entries } = request;
     const answer = await this.#store.transcript.append(request);
     if (answer.kind !== "committed") return answer;
     known.wrote(entries);
     play.lastAppend = request;
     return answer;
+  }
+
+  /** The entries and settlements of a step, as it draws them. */
+  #written(
+    play: SessionPlay,
+    known: GrantPlay,
+    step: Extract<ScriptAction, { kind: "append" | "keep" }>,
+  ): Pick<AppendRequest, "entries" | "settledInputs"> {
+    const last = play.lastAppend;
+    const isConflict = step.keys === "conflict" && last !== undefined;
+    const entries = isConflict
+      ? last.entries.map(({ key }) => draft(key, { role: "notice", text: `other content in step ${this.#stepCount}` }))
+      : known.drafts(`${this.#stepCount}`, step.entries);
+    if (step.settles === "nothing") return { entries };
+    const taken = (play.records?.inputs ?? []).filter(
+      (input) => input.state === "taken" && input.turnId === known.turnId,
+    );
+    const inputIds = step.settles === "taken" ? taken.slice(0, 1).map((input) => input.inputId) : ["input-stranger"];
+    return { entries, settledInputs: inputIds.map((inputId) => ({ inputId, end: "answered" as const })) };
+  }
+
+  /** What the turn of a grant would have written, into the spool. */
+  async #keep(play: SessionPlay, step: Extract<ScriptAction, { kind: "keep" }>): Promise<Answer> {
+    const known = play.grantOf(step.age);
+    const repeated = step.keys === "repeat" ? play.lastAppend : undefined;
+    const kept = repeated ?? { grant: known.grant, turnId: known.turnId, ...this.#written(play, known, step) };
+    await this.#store.spool.keep({ ...kept, ...(step.outcome ? { end: { outcome: step.outcome } } : {}) });
+    if (!repeated) known.wrote(kept.entries);
+    return told(step.outcome ? "kept-end" : "kept", {});
   }
 
   async #compact(play: SessionPlay, step: Extract<ScriptAction, { kind: "compact" }>): Promise<Answer> {
@@ -286,7 +319,7 @@ export async function runScript(harness: ConformanceHarness, script: readonly Sc
     try {
       const { reached, answer } = await play.step(step);
       answers.push({ step, answer });
-      reach[reached] = (reach[reached] ?? 0) + 1;
+      for (const one of reached) reach[one] = (reach[one] ?? 0) + 1;
     } catch (error) {
       if (!(error instanceof assert.AssertionError)) throw error;
       const message = `Step ${index} of the script, ${JSON.stringify(step)}: ${error.message}`;

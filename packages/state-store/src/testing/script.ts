@@ -40,6 +40,14 @@ export type ScriptAction =
       readonly keys: "new" | "repeat" | "conflict";
       readonly settles: "nothing" | "taken" | "stranger";
     }
+  | {
+      readonly kind: "keep";
+      readonly age: GrantAge;
+      readonly entries: readonly EntryKind[];
+      readonly keys: "new" | "repeat" | "conflict";
+      readonly settles: "nothing" | "taken" | "stranger";
+      readonly outcome?: TurnOutcome;
+    }
   | { readonly kind: "compact"; readonly age: GrantAge; readonly cut: number; readonly isOld: boolean }
   | { readonly kind: "begin"; readonly age: GrantAge; readonly inputId: string }
   | { readonly kind: "take-steers"; readonly age: GrantAge }
@@ -77,6 +85,7 @@ const weights: readonly (readonly [ScriptAction["kind"], number])[] = [
   ["acquire", 20],
   ["append", 20],
   ["end", 8],
+  ["keep", 6],
   ["compact", 6],
   ["advance", 6],
   ["begin", 5],
@@ -137,6 +146,12 @@ export function randomScript(random: Pick<Random, "unit">, stepCount = 60): read
         const keys = chance(0.8) ? "new" : pick(["repeat", "conflict"] as const);
         const settles = chance(0.7) ? "nothing" : pick(["taken", "taken", "stranger"] as const);
         return { kind, age: age(), entries: entries(), keys, settles };
+      }
+      case "keep": {
+        const keys = chance(0.7) ? "new" : pick(["repeat", "conflict"] as const);
+        const settles = chance(0.7) ? "nothing" : pick(["taken", "stranger"] as const);
+        const outcome = chance(0.3) ? { outcome: pick(["answered", "interrupted", "failed"] as const) } : {};
+        return { kind, age: age(), entries: entries(), keys, settles, ...outcome };
       }
       case "compact":
         return { kind, age: age(), cut: unit(), isOld: chance(0.2) };

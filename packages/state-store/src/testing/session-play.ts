@@ -61,6 +61,7 @@ export class SessionPlay {
   comparable: (answer: unknown) => unknown = createComparable();
   records: SessionRecords | undefined;
   greatestToken = 0;
+  spooledCount = 0;
   lastAppend: AppendRequest | undefined;
   lastEnd: EndRequest | undefined;
 

@@ -1,0 +1,103 @@
+import { CodedError } from "@turnkeeper/kernel";
+import type { StateStore, TurnRecord } from "@turnkeeper/state-store";
+import type { TurnLease } from "@turnkeeper/turn-lease";
+import type { ConductedTurn, TurnDeps, TurnEnding } from "./turn-machinery.ts";
+import type { TurnWriter } from "./turn-writer.ts";
+
+/** The lease is gone and with it the right to write: what the turn had shown is told, and left to its successor. */
+function leaseLost({ text, usage }: TurnEnding): TurnEnding {
+  return {
+    outcome: "interrupted",
+    reason: "lease-lost",
+    detail:
+      "The lease of this session was lost: the turn was stopped to protect the transcript, and whoever holds the session now settles it.",
+    ...(text === undefined ? {} : { text }),
+    ...(usage === undefined ? {} : { usage }),
+  };
+}
+
+/** The store failed: the ending as it is told, with what became of what the turn had produced. */
+function storeFailed({ failure, whereabouts }: TurnWriter, { text, usage }: TurnEnding): TurnEnding {
+  return {
+    outcome: "failed",
+    reason: failure?.code ?? "INTERNAL",
+    detail: `${failure?.message ?? ""} ${whereabouts}`.trim(),
+    ...(text === undefined ? {} : { text }),
+    ...(usage === undefined ? {} : { usage }),
+  };
+}
+
+/**
+ * Writes a turn's end and lets go of its lease: to the store, to the spool where that fails, nowhere where another has the
+ * session. Never rejects.
+ */
+export async function endTurn(
+  deps: TurnDeps,
+  lease: TurnLease,
+  turnId: string,
+  writer: TurnWriter,
+  wanted: TurnEnding,
+): Promise<ConductedTurn> {
+  if (lease.lost.aborted) {
+    const ending = leaseLost(wanted);
+    const { text: _text, ...stored } = ending;
+    await writer.endWithoutLease({ ...stored, entries: wanted.entries ?? [] });
+    await lease.release();
+    const { detail } = ending;
+    return { ending: writer.failure ? { ...ending, detail: `${detail} ${writer.whereabouts}`.trim() } : ending };
+  }
+  const write = async (ending: TurnEnding): Promise<ConductedTurn | undefined> => {
+    const { text: _text, ...stored } = ending;
+    const result = await writer.end(stored);
+    if (result === undefined) return undefined;
+    if (result.kind !== "ended") return { ending: leaseLost(ending) };
+    return { ending, handOver: result, revision: result.revision };
+  };
+  try {
+    return (await write(wanted)) ?? (await endWithoutStore(deps, lease, turnId, writer, wanted));
+  } catch (error) {
+    const failure: TurnEnding = {
+      ...(wanted.text === undefined ? {} : { text: wanted.text }),
+      outcome: "failed",
+      reason: CodedError.is(error) ? error.code : "INTERNAL",
+      detail: error instanceof Error ? error.message : String(error),
+    };
+    // Entries that the store refuses must not keep the turn open: end it without them, and say why.
+    const isRefused = CodedError.is(error, "STORE_CONTRACT") || CodedError.is(error, "ENTRY_CONFLICT");
+    const conducted = isRefused ? await write(failure).catch(() => undefined) : undefined;
+    if (conducted) return conducted;
+    // The store does not take the end: let go, so that whoever finds the store working settles this turn.
+    await lease[Symbol.asyncDispose]().catch(() => {});
+    return { ending: failure };
+  }
+}
+
+/**
+ * The end is in the spool. One release is tried: a store that works again takes the spool back with it, and then
+ * nothing was lost that anybody needs to know of. Else the lease is let go, for whoever finds the store working.
+ */
+async function endWithoutStore(
+  { store }: TurnDeps,
+  lease: TurnLease,
+  turnId: string,
+  writer: TurnWriter,
+  wanted: TurnEnding,
+): Promise<ConductedTurn> {
+  const releasing = lease.release().catch(() => undefined);
+  await lease[Symbol.asyncDispose]().catch(() => {});
+  const released = await releasing;
+  const turn = released?.kind === "released" ? await readTurn(store, lease.sessionId, turnId) : undefined;
+  const isBack = turn?.state === "ended" && turn.outcome === wanted.outcome && turn.reason === wanted.reason;
+  if (released?.kind !== "released" || !isBack) return { ending: storeFailed(writer, wanted) };
+  return { ending: wanted, handOver: released };
+}
+
+/** Nothing, where the store fails again: then it is told as failed. */
+async function readTurn(store: StateStore, sessionId: string, turnId: string): Promise<TurnRecord | undefined> {
+  try {
+    return await store.turns.read(sessionId, turnId);
+  } catch (error) {
+    if (CodedError.is(error)) return undefined;
+    throw error;
+  }
+}
