@@ -1,0 +1,17 @@
+import { describe, expect, it } from "vitest";
+import { experiments, nameOf } from "../src/experiment.ts";
+import { missingTools, verify } from "../src/verifier.ts";
+
+const missing = missingTools();
+
+describe.skipIf(missing !== undefined)(
+  `the models of the claim and of the lease${missing === undefined ? "" : ` (skipped: ${missing})`}`,
+  () => {
+    for (const experiment of experiments) {
+      const title = experiment.finds === undefined ? "holds in every run" : "is a race, and is found";
+      it(`${nameOf(experiment)} ${title}`, { timeout: 240_000 }, () => {
+        expect(verify(experiment)).toMatchObject({ isAsExpected: true });
+      });
+    }
+  },
+);
