@@ -64,6 +64,13 @@ const outcomes = [
   "unconfirmed",
   "withheld",
   "released",
+  // What happened to a session while somebody had it.
+  "holder killed",
+  "holder stopped",
+  "slept",
+  "wall clock stepped",
+  "renewal refused",
+  "answer of a renewal lost",
 ] as const;
 type Reached = Record<(typeof outcomes)[number], number>;
 
@@ -116,6 +123,12 @@ class History {
     expect(fencingToken).toBe(this.grantedToken);
     if (this.#holder) this.#holder.expiresBootMs = this.#host.clock.bootMs() + ttlMs;
     this.reached.renewed++;
+  }
+
+  /** Whether `worker`, or anybody, has the session and has not let go of it. */
+  isHeld(worker?: Worker): boolean {
+    const held = this.#holder;
+    return held !== undefined && !held.isReleased && !held.isLeaked && (!worker || held.worker === worker);
   }
 
   freed(): void {
@@ -176,12 +189,15 @@ class Worker {
           if (answer.kind === "granted") this.#history.granted(request.holder.instanceId, answer.fencingToken);
           return answer;
         }),
-      renew: (grant, ms) =>
-        this.#call(async () => {
+      renew: (grant, ms) => {
+        if (this.fault === "busy") this.#history.reached["renewal refused"]++;
+        return this.#call(async () => {
           const answer = await store.renew(grant, ms);
           if (answer.kind === "renewed") this.#history.renewed(grant.fencingToken);
+          if (this.fault === "unknown outcome") this.#history.reached["answer of a renewal lost"]++;
           return answer;
-        }),
+        });
+      },
       release: (grant) =>
         this.#call(async () => {
           const answer = await store.release(grant);
@@ -267,6 +283,14 @@ async function play(steps: readonly Step[], reached: Reached): Promise<void> {
     const worker = "who" in one ? workers[one.who] : undefined;
     // What has begun is done before the machine is touched: the history's clock is the store's.
     await machine.settle();
+    if (history.isHeld()) {
+      if (one.kind === "sleep") reached.slept++;
+      if (one.kind === "step wall") reached["wall clock stepped"]++;
+    }
+    if (worker && history.isHeld(worker) && !worker.host.isDead) {
+      if (one.kind === "kill") reached["holder killed"]++;
+      if (one.kind === "stop") reached["holder stopped"]++;
+    }
     if (one.kind === "advance") await machine.advance(one.ms);
     else if (one.kind === "sleep") machine.suspend(one.ms);
     else if (one.kind === "step wall") machine.jumpWall(one.ms);
