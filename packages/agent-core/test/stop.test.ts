@@ -2,6 +2,7 @@ import { verifyRecords } from "@turnkeeper/state-store";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../src/index.ts";
+import type { ScriptedStep } from "../src/testing/index.ts";
 import { createBench } from "./bench.ts";
 import type { Bench } from "./bench.ts";
 
@@ -183,6 +184,18 @@ describe("a model that stops talking", () => {
     await bench.host.advance(4000);
     expect(await bench.finished(turn)).toMatchObject({ outcome: "interrupted", reason: "stalled", text: "Hm" });
     expect(bench.host.clock.monotonicMs()).toBeLessThan(10_000);
+  });
+
+  it("rule 7.16: keeps its lease for as long as it lasts where the watchdog is off", async () => {
+    const late = async (): Promise<ScriptedStep> => {
+      await new Promise<void>((resolve) => void bench.host.timers.after(1_500_000, resolve));
+      return { text: "late" };
+    };
+    const lease = { ttlMs: 60_000, renewEveryMs: 10_000 };
+    const { agent } = await bench.agent([late], { liveness: false, lease });
+    const turn = agent.run("s", "take your time");
+    await bench.host.advance(1_500_000);
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "late" });
   });
 
   it("is left alone while it talks, however long it takes", async () => {
