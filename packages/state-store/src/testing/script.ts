@@ -174,7 +174,7 @@ export function randomScript(random: Pick<Random, "unit">, stepCount = 60): read
         return {
           kind,
           text: pick(["text of", "said", "step SAID", "ut", "output", "nothing such"]),
-          limit: 1 + below(20),
+          limit: 1 + below(3),
         };
       case "set-title":
         return { kind, title: pick(["", "a title", `a  long\none ${"x".repeat(100)}`]) };
