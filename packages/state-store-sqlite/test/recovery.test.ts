@@ -177,9 +177,10 @@ describe("a recovery", () => {
     expect(column(output, "SELECT count(*) FROM entry WHERE key = 'turn-5/answer'")).toEqual([0]);
   });
 
-  it("finds the ids of sessions whose rows are lost in their index", async () => {
+  it("finds the ids of sessions whose rows are lost in their index, and what a list tells of them in their entries", async () => {
     const [source, output] = [aCopy(), join(folder(), "new.db")];
-    const sql = "SELECT session_no || ' ' || session_id FROM session ORDER BY 1";
+    const sql =
+      "SELECT json_array(session_no, session_id, first_text, last_role, turn_count, tool_call_count, last_seq) FROM session ORDER BY 1";
     const ids = column(source, sql);
     destroy(source, leavesOf(source, "session"));
     const report = await recoverHere(source, output);

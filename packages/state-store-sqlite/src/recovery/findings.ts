@@ -47,10 +47,10 @@ export class Findings {
     return [...this.#counts.values()].reduce((sum, { foundCount }) => sum + foundCount, 0);
   }
 
-  /** Whether all that the source had is in the output as it was. */
-  get isComplete(): boolean {
+  /** How much there is to tell; zero means that all the source had is in the output as it was. */
+  get toldCount(): number {
     const lists = [this.refusedRows, this.unreadPages, this.missingEntries, this.mends];
-    return lists.every((list) => list.length === 0);
+    return lists.reduce((sum, list) => sum + list.length, this.unlistedCount);
   }
 
   #list<T>(list: T[], item: T): void {

@@ -106,7 +106,7 @@ interface TokenRow {
 
 /** A lease that is lost belongs to the turn that runs, else it is free; one that is behind was overtaken. */
 function mendLeases({ rows, findings }: MendingParts): void {
-  const mayLackRows = !findings.isComplete;
+  const mayLackRows = findings.toldCount > 0;
   const behind = rows.all<TokenRow>(
     `SELECT session_no, session_id, lease.fencing_token AS token, (SELECT max(fencing_token) FROM turn
        WHERE turn.session_no = session.session_no) AS high

@@ -140,7 +140,7 @@ async function rebuild(
       walFrameCount: image.wal?.usedFrameCount ?? 0,
       damagedWalFrameCount,
     },
-    isComplete: findings.isComplete && damagedWalFrameCount === 0 && violations.length === 0,
+    isComplete: findings.toldCount === 0 && damagedWalFrameCount === 0 && violations.length === 0,
     tables: findings.tables(shapes.brought),
     refusedRows,
     unreadPages,

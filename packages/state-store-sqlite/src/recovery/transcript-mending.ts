@@ -3,7 +3,7 @@
  * paired, and no summary that was lost hides what it replaced. What is made up stands in the gaps that lost entries
  * left, so the order of what was brought stays as it was.
  */
-import { digestOf, takenEntry } from "@turnkeeper/state-store";
+import { digestOf, sessionFactsOf, takenEntry } from "@turnkeeper/state-store";
 import type { EntryBody } from "@turnkeeper/state-store";
 import { CallPairing } from "./call-pairing.ts";
 import type { EntryRow, RecoveredTranscript } from "./recovered-transcript.ts";
@@ -37,13 +37,16 @@ export class TranscriptMending {
   }
 
   run(): void {
+    const { findings } = this.#transcript;
+    const toldBefore = findings.toldCount;
     this.#tellGaps();
     this.#mendOrder();
     this.#bringMessages();
     this.#bringInputs();
     new CallPairing(this.#transcript).run();
     this.#mendSummaries();
-    this.#count();
+    const hasGrown = this.#count();
+    if (hasGrown || findings.toldCount > toldBefore) this.#derive();
   }
 
   #tellGaps(): void {
@@ -185,13 +188,47 @@ export class TranscriptMending {
     );
   }
 
-  /** Numbers that count rows count those that are there; they never fall. */
-  #count(): void {
+  /** A session's last entry is at least the last that is there; its number never falls. */
+  #count(): boolean {
     const { rows, no } = this.#transcript;
-    rows.run(
+    const changes = rows.run(
       `UPDATE session SET last_seq = seq, revision = revision + 1
        FROM (SELECT max(seq) AS seq FROM entry WHERE session_no = ?) WHERE session_no = ? AND last_seq < seq`,
       no,
+      no,
+    );
+    return changes > 0;
+  }
+
+  /** What a list tells of the session, from the entries that are there. */
+  #derive(): void {
+    const { rows, no } = this.#transcript;
+    let facts = sessionFactsOf([]);
+    const entries = rows.iterate<{ body: string; at_ms: number }>(
+      "SELECT body, at_ms FROM entry WHERE session_no = ? ORDER BY seq",
+      no,
+    );
+    for (const { body, at_ms } of entries) {
+      const one = sessionFactsOf([{ body: JSON.parse(body) as EntryBody, atMs: at_ms }]);
+      facts = {
+        ...one,
+        ...(facts.firstText === undefined ? {} : { firstText: facts.firstText }),
+        toolCallCount: facts.toolCallCount + one.toolCallCount,
+        inputTokens: facts.inputTokens + one.inputTokens,
+        outputTokens: facts.outputTokens + one.outputTokens,
+      };
+    }
+    rows.run(
+      `UPDATE session SET first_text = ?, last_entry_at_ms = ?, last_role = ?, last_tool = ?, tool_call_count = ?,
+         input_tokens = ?, output_tokens = ?, turn_count = (SELECT count(*) FROM turn WHERE turn.session_no = session.session_no)
+       WHERE session_no = ?`,
+      facts.firstText ?? null,
+      facts.lastEntry?.atMs ?? null,
+      facts.lastEntry?.role ?? null,
+      facts.lastEntry?.toolName ?? null,
+      facts.toolCallCount,
+      facts.inputTokens,
+      facts.outputTokens,
       no,
     );
   }
