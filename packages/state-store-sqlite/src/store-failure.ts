@@ -58,12 +58,13 @@ export function isBusy(error: unknown): boolean {
 
 /**
  * After these the handle may never write again (STORE-1): structural damage, a file that moved away, and a failed
- * sync, after which a later one can succeed without having brought the lost pages to the disk.
+ * sync, after which a later one can succeed without having brought the lost pages to the disk. Damage that SQLite finds
+ * in a virtual table is not structural: the only one is the search index, which is derived.
  */
 export function isFinal(error: unknown): boolean {
   return (
     error instanceof FilesChanged ||
-    /^SQLITE_(CORRUPT|NOTADB|READONLY_DBMOVED|IOERR_(FSYNC|DIR_FSYNC))/.test(codeOf(error))
+    /^SQLITE_(CORRUPT(?!_VTAB)|NOTADB|READONLY_DBMOVED|IOERR_(FSYNC|DIR_FSYNC))/.test(codeOf(error))
   );
 }
 

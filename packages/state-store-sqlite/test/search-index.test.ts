@@ -5,6 +5,7 @@ import type { SqliteStore } from "@turnkeeper/state-store-sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Connection } from "../src/connection.ts";
+import { isFinal } from "../src/store-failure.ts";
 import { says, turnOf } from "./scene.ts";
 import { outputOf, startProcess } from "./store-process.ts";
 import { tempFolder } from "./temp-folder.ts";
@@ -198,6 +199,13 @@ describe("a search index that is broken", () => {
       expect(await store.sessions.delete("session-1")).toEqual({ kind: "deleted" });
       expect(await found("needle")).toEqual([]);
     });
+
+  test("is no structural damage to whoever meets it, as damage of any other table is", () => {
+    const failed = (code: string): Error => Object.assign(new Error("malformed"), { code });
+    expect(isFinal(failed("SQLITE_CORRUPT_VTAB"))).toBe(false);
+    for (const code of ["SQLITE_CORRUPT", "SQLITE_CORRUPT_INDEX", "SQLITE_CORRUPT_SEQUENCE"])
+      expect(isFinal(failed(code))).toBe(true);
+  });
 
   test("is left alone by whatever process comes next, until it is made anew", async () => {
     await saying(600);
