@@ -1,5 +1,8 @@
+import { readTurnStatus } from "@turnkeeper/agent-core";
+import type { TurnStatus } from "@turnkeeper/agent-core";
 import type { Holder, LeaseView, PendingInput, RunningTurn, Runner, StateStore } from "@turnkeeper/state-store";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
+import { secondsText } from "./display/tool-line.ts";
 
 /** Whether a holder or runner still works: `leaked` when its process lives and knows nothing of it. */
 export type Pulse = "alive" | "dead" | "leaked" | "unknown";
@@ -19,6 +22,8 @@ export interface SessionState {
   readonly turn?: RunningTurn;
   /** The turn's newest stored step. */
   readonly lastStep?: { readonly what: string; readonly atMs: number };
+  /** What its process says it is doing; absent where that cannot be asked. */
+  readonly status?: TurnStatus;
   readonly waiting: readonly WaitingInput[];
 }
 
@@ -60,11 +65,15 @@ export async function readSessionState(
     })),
   );
   const lastStep = turn && (await lastStepOf(store, turn));
+  const told = lease && turn && (await readTurnStatus({ presence }, lease.holder));
+  // Between the two reads another turn may have begun.
+  const status = told?.turnId === turn?.turnId ? told : undefined;
   return {
     sessionId,
     ...(lease ? { lease, holderPulse: await pulseOf(presence, lease.holder) } : {}),
     ...(turn ? { turn } : {}),
     ...(lastStep ? { lastStep } : {}),
+    ...(status ? { status } : {}),
     waiting,
   };
 }
@@ -76,6 +85,12 @@ function isLeft({ lease, holderPulse }: SessionState): boolean {
 
 const who = (input: PendingInput): string =>
   input.runner ? `pid ${input.runner.pid} on ${input.runner.host}` : "whoever runs the session next";
+
+/** In how many milliseconds the watchdog stops the turn unless it moves; absent when it is off or cannot be asked. */
+export function stopsInMs({ status }: SessionState): number | undefined {
+  if (status?.timeoutMs === undefined) return undefined;
+  return Math.max(0, status.timeoutMs - status.idleMs, ...status.waits.map(({ endsInMs }) => endsInMs));
+}
 
 /** What will happen on the session if nobody does anything, in one sentence or two. */
 export function whatIsNext(state: SessionState): string {
@@ -97,7 +112,9 @@ export function whatIsNext(state: SessionState): string {
     return `${why}: whoever runs this session next settles the turn as crashed and goes on at once.${live ? ` That is ${who(live.input)}.` : ` Nobody waits; ${start}.`}`;
   }
   if (lease) {
-    const ends = turn?.stop ? "The turn is being stopped." : "The turn goes on to its end.";
+    const silenceMs = stopsInMs(state);
+    const unless = silenceMs === undefined ? "" : ` Without progress it is stopped in ${secondsText(silenceMs)}.`;
+    const ends = turn?.stop ? "The turn is being stopped." : `The turn goes on to its end.${unless}`;
     const unsure =
       state.holderPulse === "unknown"
         ? ` Should its process be gone, the session is free when the lease runs out.`

@@ -77,7 +77,18 @@ describe("stopping a turn", () => {
     await run.sees(/half/);
     const why = await runInside(["why", "s"], { home });
     expect(why.stdout).toMatch(new RegExp(`holder +pid ${run.pid} on .* \\(alive\\)`));
-    expect(why.stdout).toContain("next      The turn goes on to its end.");
+    expect(why.stdout).toMatch(/progress +model: text, [\d.]+ m?s ago/);
+    expect(why.stdout).toMatch(/ +waits for model \S+, at most [\d.]+ \S+ more/);
+    expect(why.stdout).toMatch(/next +The turn goes on to its end\. Without progress it is stopped in /);
+    const told = await runInside(["why", "s", "--json"], { home });
+    expect(JSON.parse(told.stdout)).toMatchObject({
+      progress: { last: "model: text", waits: [{ kind: "model" }], stopsInMs: expect.any(Number) },
+    });
+    // Stopped by its terminal it cannot be asked, and nothing is made up.
+    run.child.kill("SIGSTOP");
+    const silent = await runInside(["why", "s"], { home });
+    run.child.kill("SIGCONT");
+    expect(silent.stdout).toContain("its process does not say what it is doing");
     const top = await runInside(["top", "--json"], { home });
     expect(JSON.parse(top.stdout)).toMatchObject({ session: "s", pid: run.pid, state: "alive", pendingCount: 0 });
     const askedAt = performance.now();

@@ -11,6 +11,8 @@ export type { EndProcesses, ProcessMarker } from "./process-marker.ts";
 export { checkedSessionId } from "./session-id.ts";
 export { requestStop } from "./stop.ts";
 export type { StopRequestOptions } from "./stop.ts";
+export { readTurnStatus } from "./turn-status.ts";
+export type { StatusWait, TurnStatus } from "./turn-status.ts";
 export { reapTurns } from "./reaper.ts";
 export type { ReapDeps } from "./reaper.ts";
 export { withTurn } from "./with-turn.ts";

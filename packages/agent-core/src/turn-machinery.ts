@@ -35,6 +35,7 @@ import type { ProcessPresence, TurnLease } from "@turnkeeper/turn-lease";
 import { processMarkerOf } from "./process-marker.ts";
 import type { EndProcesses, ProcessMarker } from "./process-marker.ts";
 import { endTurn } from "./turn-end.ts";
+import { statusOfTurn } from "./turn-status.ts";
 import { TurnWriter } from "./turn-writer.ts";
 import { watchTurn } from "@turnkeeper/turn-liveness";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
@@ -198,6 +199,9 @@ export async function conductTurn(
   };
   const stopTask = scheduler.schedule(readStop, stopPollMs, { name: `stop requests of turn ${turnId}` });
   const wake = presence.onWake(sessionId, () => void readStop());
+  const status = presence.reportStatus(lease.grant.holderId, () =>
+    statusOfTurn(turnId, clock, settings.liveness?.timeoutMs),
+  );
 
   const watch = watchTurn({ clock, scheduler, host }, settings.liveness ?? "off", {
     name: sessionId,
@@ -251,6 +255,7 @@ export async function conductTurn(
   await watch.stop();
   await stopTask.cancel();
   wake[Symbol.dispose]();
+  status[Symbol.dispose]();
   lease.lost.removeEventListener("abort", onLost);
   fence.revoke();
   return endTurn(deps, lease, turnId, writer, wanted);

@@ -10,27 +10,32 @@ import type { Bench } from "./bench.ts";
 
 let bench: Bench;
 let presence: ProcessPresence;
-let wakeListeners = 0;
+let registrationCount = 0;
+
+/** Counts what was registered with the process and not disposed. */
+function counted(registration: Disposable): Disposable {
+  registrationCount++;
+  return {
+    [Symbol.dispose]: () => {
+      registrationCount--;
+      registration[Symbol.dispose]();
+    },
+  };
+}
+
 beforeEach(async () => {
   bench = createBench();
-  wakeListeners = 0;
+  registrationCount = 0;
   const real = await openProcessPresence({ host: bench.host });
   presence = {
     identity: real.identity,
     register: (id) => real.register(id),
     probe: (target, id) => real.probe(target, id),
     wake: (target, sessionId, id) => real.wake(target, sessionId, id),
+    statusOf: (target, id) => real.statusOf(target, id),
+    reportStatus: (id, read) => counted(real.reportStatus(id, read)),
     close: () => real.close(),
-    onWake: (sessionId, listener) => {
-      wakeListeners++;
-      const registration = real.onWake(sessionId, listener);
-      return {
-        [Symbol.dispose]: () => {
-          wakeListeners--;
-          registration[Symbol.dispose]();
-        },
-      };
-    },
+    onWake: (sessionId, listener) => counted(real.onWake(sessionId, listener)),
   };
 });
 afterEach(async () => {
@@ -141,7 +146,7 @@ describe("TURN-1: however a turn ends, every waiter settles and nothing is left"
     expect((await ended(running)).ending).toMatchObject(ending);
     expect(await bench.store.leases.read("s")).toBeUndefined();
     expect(await bench.store.turns.running()).toEqual([]);
-    expect(wakeListeners).toBe(0);
+    expect(registrationCount).toBe(0);
     expect(bench.host.pendingTimerCount()).toBe(before);
   });
 
@@ -159,7 +164,7 @@ describe("TURN-1: however a turn ends, every waiter settles and nothing is left"
     const store = { ...bench.store, turns, leases: refusing(bench.store.leases, "release") };
     const running = await begin(async () => ({ outcome: "answered" }), { store });
     expect((await ended(running)).ending).toMatchObject({ outcome: "failed", reason: "STORE_FULL" });
-    expect(wakeListeners).toBe(0);
+    expect(registrationCount).toBe(0);
     await expect(running.lease.confirm()).rejects.toMatchObject({ code: "LEASE_LOST" });
   });
 
@@ -169,7 +174,7 @@ describe("TURN-1: however a turn ends, every waiter settles and nothing is left"
     expect((await ended(running)).ending).toMatchObject({ outcome: "answered" });
     expect(await bench.store.turns.read("s", "t")).toMatchObject({ state: "ended", outcome: "answered" });
     expect(await bench.store.leases.read("s")).toBeUndefined();
-    expect(wakeListeners).toBe(0);
+    expect(registrationCount).toBe(0);
   });
 });
 

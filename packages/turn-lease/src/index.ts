@@ -6,3 +6,4 @@ export type { ClosingResult, LostRelease, TurnLease } from "./lease.ts";
 export type { LossCause, TurnLeaseErrorCode } from "./errors.ts";
 export { openProcessPresence } from "./presence.ts";
 export type { Liveness, ProcessPresence, ProcessPresenceOptions, WakeResult } from "./presence.ts";
+export type { HolderStatus } from "./liveness-socket.ts";

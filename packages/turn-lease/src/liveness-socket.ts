@@ -13,7 +13,12 @@ export interface LivenessRequest {
   readonly id?: string | undefined;
   /** Wakes whoever waits or works on this session. */
   readonly wake?: string | undefined;
+  /** Whether what the id says of its work is asked for too. */
+  readonly status?: boolean | undefined;
 }
+
+/** What a holder says of its work when it is asked: plain JSON, for people. Nothing is decided by it. */
+export type HolderStatus = Readonly<Record<string, unknown>>;
 
 export interface LivenessAnswer {
   readonly instanceId: string;
@@ -21,6 +26,7 @@ export interface LivenessAnswer {
   readonly active: boolean;
   /** Whether somebody there heard the wake-up. */
   readonly woken: boolean;
+  readonly status?: HolderStatus;
 }
 
 export type AskOutcome =
@@ -73,6 +79,16 @@ function text(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
+function object(value: unknown): HolderStatus | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+}
+
+/** A status that does not fit into the line is left out: the answer that decides something comes first. */
+function lineOf(answer: LivenessAnswer): string {
+  const line = JSON.stringify(answer);
+  return Buffer.byteLength(line) < lineBytesMax ? line : JSON.stringify({ ...answer, status: undefined });
+}
+
 /** Listens on `path` and answers until it is closed. It keeps no process alive, and closing it removes its file. */
 export async function serveLiveness(
   timers: Timers,
@@ -88,7 +104,8 @@ export async function serveLiveness(
     readLine(socket, timers, requestTimeMs, (line) => {
       const request = parse(line);
       if (!request) return socket.destroy();
-      socket.write(`${JSON.stringify(answer({ id: text(request["id"]), wake: text(request["wake"]) }))}\n`);
+      const { id, wake, status } = request;
+      socket.write(`${lineOf(answer({ id: text(id), wake: text(wake), status: status === true }))}\n`);
       return socket.destroySoon();
     });
   });
@@ -126,9 +143,15 @@ export async function askLiveness(timers: Timers, path: string, request: Livenes
       const answer = parse(line);
       const instanceId = text(answer?.["instanceId"]);
       if (instanceId === undefined) return settle({ kind: "no-answer" });
+      const status = object(answer?.["status"]);
       return settle({
         kind: "answered",
-        answer: { instanceId, active: answer?.["active"] === true, woken: answer?.["woken"] === true },
+        answer: {
+          instanceId,
+          active: answer?.["active"] === true,
+          woken: answer?.["woken"] === true,
+          ...(status ? { status } : {}),
+        },
       });
     });
   });

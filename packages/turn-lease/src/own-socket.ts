@@ -1,7 +1,7 @@
 /** The socket of this process: who asks it, who shares it, and what it answers. */
 import type { Host } from "@turnkeeper/kernel";
 import { serveLiveness } from "./liveness-socket.ts";
-import type { LivenessAnswer, LivenessRequest } from "./liveness-socket.ts";
+import type { HolderStatus, LivenessAnswer, LivenessRequest } from "./liveness-socket.ts";
 import { processInstance } from "./process-instance.ts";
 import { prepareSocketFolder, sweepSocketFolder } from "./socket-folder.ts";
 
@@ -21,11 +21,22 @@ function ring(sessionId: string): boolean {
   return listeners.length > 0;
 }
 
+/** A status that throws is no status: whether the holder is active must be answered all the same. */
+function statusHere(id: string): HolderStatus | undefined {
+  try {
+    return processInstance.statuses.get(id)?.();
+  } catch (error) {
+    process.emitWarning(`The status of holder ${id} threw.`, { code: "HOLDER_STATUS_FAILED", detail: String(error) });
+    return undefined;
+  }
+}
+
 /** What this process answers, to itself and to others. */
-export function answerHere({ id, wake }: LivenessRequest): LivenessAnswer {
+export function answerHere({ id, wake, status: isAsked }: LivenessRequest): LivenessAnswer {
   const active = id !== undefined && processInstance.activeCounts.has(id);
   const woken = wake !== undefined && ring(wake);
-  return { instanceId: processInstance.instanceId, active, woken };
+  const status = isAsked === true && id !== undefined ? statusHere(id) : undefined;
+  return { instanceId: processInstance.instanceId, active, woken, ...(status ? { status } : {}) };
 }
 
 export interface OpenSocket {

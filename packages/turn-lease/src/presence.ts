@@ -10,7 +10,7 @@ import type { Host } from "@turnkeeper/kernel";
 import type { ProcessIdentity } from "@turnkeeper/state-store";
 import { isLocalFolder } from "./file-system.ts";
 import { askLiveness } from "./liveness-socket.ts";
-import type { LivenessAnswer, LivenessRequest } from "./liveness-socket.ts";
+import type { HolderStatus, LivenessAnswer, LivenessRequest } from "./liveness-socket.ts";
 import { answerHere, openSocket } from "./own-socket.ts";
 import type { OpenSocket } from "./own-socket.ts";
 import { hasProvablyEnded, ownProcessFacts } from "./process-facts.ts";
@@ -35,6 +35,13 @@ export interface ProcessPresence {
    * runner before its first offer, or others may take it for leaked. Counted, when registered more than once.
    */
   register(id: string): Disposable;
+  /** Answers others who ask what the holder `id` is doing, until disposed. `read` is called for each question. */
+  reportStatus(id: string, read: () => HolderStatus): Disposable;
+  /**
+   * What the holder `id` of `target` says of its work; absent when it says nothing, or cannot be asked. For people:
+   * nothing may be decided by it. Never rejects; at most some 200 ms.
+   */
+  statusOf(target: ProcessIdentity, id: string): Promise<HolderStatus | undefined>;
   /** Whether `id`, a holder or runner of `target`, is still active. Never rejects; at most some 200 ms. */
   probe(target: ProcessIdentity, id: string): Promise<Liveness>;
   /** Wakes `target` about a session: it is its turn, or a stop was asked for. `id` is the holder or runner meant. */
@@ -92,6 +99,16 @@ class Presence implements ProcessPresence {
     };
   }
 
+  reportStatus(id: string, read: () => HolderStatus): Disposable {
+    const { statuses } = processInstance;
+    statuses.set(id, read);
+    return {
+      [Symbol.dispose]: () => {
+        if (statuses.get(id) === read) statuses.delete(id);
+      },
+    };
+  }
+
   onWake(sessionId: string, listener: () => void): Disposable {
     const { wakeListeners } = processInstance;
     const listeners = wakeListeners.get(sessionId) ?? new Set();
@@ -111,6 +128,11 @@ class Presence implements ProcessPresence {
     const told = await this.#ask(target, { id });
     if (typeof told === "string") return told;
     return told.active ? "active" : "unknown-here";
+  }
+
+  async statusOf(target: ProcessIdentity, id: string): Promise<HolderStatus | undefined> {
+    const told = await this.#ask(target, { id, status: true });
+    return typeof told === "string" ? undefined : told.status;
   }
 
   async wake(target: ProcessIdentity, sessionId: string, id?: string): Promise<WakeResult> {

@@ -1,4 +1,5 @@
 import { systemHost } from "@turnkeeper/kernel";
+import type { HolderStatus } from "./liveness-socket.ts";
 
 /** One socket for everybody in this process who opened its folder. */
 export interface SharedSocket {
@@ -13,6 +14,8 @@ export interface ProcessInstance {
   readonly instanceId: string;
   /** Holders and runners that are active here, each with how often it was registered. */
   readonly activeCounts: Map<string, number>;
+  /** What a holder says of its work, by its id. */
+  readonly statuses: Map<string, () => HolderStatus>;
   /** Who wants to hear of a wake-up, by session. */
   readonly wakeListeners: Map<string, Set<() => void>>;
   /** The liveness sockets, by the real path of their folder. */
@@ -34,6 +37,7 @@ const registry: typeof globalThis & Registry = globalThis;
 export const processInstance: ProcessInstance = (registry[registryKey] ??= {
   instanceId: systemHost.random.id(),
   activeCounts: new Map(),
+  statuses: new Map(),
   wakeListeners: new Map(),
   sockets: new Map(),
 });

@@ -80,6 +80,47 @@ test("a wake-up reaches every listener of its session and no other, until it is 
   expect(heard).toEqual(["one", "two", "two"]);
 });
 
+test("a holder that reports its status is asked for it over the socket, and only when it is wanted", async () => {
+  const presence = await open();
+  const ask = async (status: boolean): Promise<unknown> =>
+    askLiveness(systemHost.timers, pathOf(presence), { id: "holder-1", status });
+  const answer = { instanceId: presence.identity.instanceId, active: false, woken: false };
+  expect(await ask(true)).toEqual({ kind: "answered", answer });
+  let askedCount = 0;
+  const report = presence.reportStatus("holder-1", () => ({ doing: "a", askedCount: ++askedCount }));
+  expect(await ask(false)).toEqual({ kind: "answered", answer });
+  expect(await ask(true)).toEqual({ kind: "answered", answer: { ...answer, status: { doing: "a", askedCount: 1 } } });
+  expect(await presence.statusOf(presence.identity, "holder-1")).toEqual({ doing: "a", askedCount: 2 });
+  // A later holder of the same name is not silenced by the end of an earlier one.
+  const later = presence.reportStatus("holder-1", () => ({ doing: "b" }));
+  report[Symbol.dispose]();
+  expect(await presence.statusOf(presence.identity, "holder-1")).toEqual({ doing: "b" });
+  later[Symbol.dispose]();
+  expect(await presence.statusOf(presence.identity, "holder-1")).toBe(undefined);
+});
+
+test("a status that throws, or does not fit into an answer, leaves the answer as it is without it", async () => {
+  const presence = await open();
+  const registration = presence.register("holder-1");
+  const emitWarning = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+  const ask = async (): Promise<unknown> =>
+    askLiveness(systemHost.timers, pathOf(presence), { id: "holder-1", status: true });
+  const answered = {
+    kind: "answered",
+    answer: { instanceId: presence.identity.instanceId, active: true, woken: false },
+  };
+  const broken = presence.reportStatus("holder-1", () => {
+    throw new Error("broken status");
+  });
+  expect(await ask()).toEqual(answered);
+  expect(emitWarning).toHaveBeenCalledTimes(1);
+  broken[Symbol.dispose]();
+  const long = presence.reportStatus("holder-1", () => ({ text: "é".repeat(4_000) }));
+  expect(await ask()).toEqual(answered);
+  long[Symbol.dispose]();
+  registration[Symbol.dispose]();
+});
+
 test("a listener that throws is reported and stops neither the others nor the process", async () => {
   const presence = await open();
   const emitWarning = vi.spyOn(process, "emitWarning").mockImplementation(() => {});

@@ -127,6 +127,8 @@ export function scene(options: VirtualHostOptions = {}): Scene {
       const presence: ProcessPresence = {
         identity: own.identity,
         register: (id) => own.register(id),
+        reportStatus: (id, read) => own.reportStatus(id, read),
+        statusOf: (target, id) => own.statusOf(target, id),
         onWake: (sessionId, listener) => own.onWake(sessionId, listener),
         probe: (target, id) => own.probe(target, id),
         wake: (target, sessionId, id) => own.wake(target, sessionId, id),

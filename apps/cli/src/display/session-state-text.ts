@@ -1,6 +1,7 @@
+import type { TurnStatus } from "@turnkeeper/agent-core";
 import type { LeaseView } from "@turnkeeper/state-store";
 import { isoTime } from "../session-json.ts";
-import { whatIsNext } from "../session-state.ts";
+import { stopsInMs, whatIsNext } from "../session-state.ts";
 import type { Pulse, SessionState } from "../session-state.ts";
 import { holderText } from "./finished-line.ts";
 import { printable } from "./style.ts";
@@ -29,9 +30,14 @@ function leaseText(lease: LeaseView): string {
   }
 }
 
+const progressText = (status: TurnStatus | undefined): string =>
+  status
+    ? `${printable(status.lastProgress)}, ${secondsText(status.idleMs)} ago`
+    : "its process does not say what it is doing";
+
 /** A session's state for a person. Times are wall times: they are shown, nothing is decided by them. */
 export function stateLines(state: SessionState, nowMs: number, style: Style): readonly string[] {
-  const { lease, holderPulse, turn, lastStep, waiting } = state;
+  const { lease, holderPulse, turn, lastStep, status, waiting } = state;
   const line = (name: string, text: string): string => `${style.dim(name.padEnd(9))} ${text}`;
   const lines = [line("session", style.bold(state.sessionId))];
   if (lease) {
@@ -43,7 +49,14 @@ export function stateLines(state: SessionState, nowMs: number, style: Style): re
   if (turn) {
     lines.push(line("turn", `${turn.turnId}, started ${age(nowMs, turn.startedAtMs)}`));
     const step = lastStep ? `${printable(lastStep.what)}, stored ${age(nowMs, lastStep.atMs)}` : "nothing stored yet";
-    lines.push(line("progress", `${step}; what it does right now only its process knows`));
+    lines.push(line("stored", step), line("progress", progressText(status)));
+    for (const { kind, name, endsInMs } of status?.waits ?? [])
+      lines.push(
+        line(
+          "",
+          `waits for ${kind} ${printable(name)}, ${endsInMs > 0 ? `at most ${secondsText(endsInMs)} more` : "past its bound"}`,
+        ),
+      );
     if (turn.stop)
       lines.push(
         line(
@@ -70,7 +83,7 @@ export function stateLines(state: SessionState, nowMs: number, style: Style): re
 
 /** The same for programs. */
 export function stateJson(state: SessionState, nowMs: number): Record<string, unknown> {
-  const { sessionId, lease, holderPulse, turn, lastStep, waiting } = state;
+  const { sessionId, lease, holderPulse, turn, lastStep, status, waiting } = state;
   return {
     session: sessionId,
     holder: lease
@@ -93,6 +106,14 @@ export function stateJson(state: SessionState, nowMs: number): Record<string, un
           stop: turn.stop
             ? { hard: turn.stop.hard, reason: turn.stop.reason, by: turn.stop.by, at: isoTime(turn.stop.atMs) }
             : null,
+        }
+      : null,
+    progress: status
+      ? {
+          last: status.lastProgress,
+          ageMs: Math.round(status.idleMs),
+          waits: status.waits.map(({ kind, name, endsInMs }) => ({ kind, name, endsInMs: Math.round(endsInMs) })),
+          stopsInMs: stopsInMs(state) ?? null,
         }
       : null,
     lastStep: lastStep ? { what: lastStep.what, at: isoTime(lastStep.atMs) } : null,

@@ -1,5 +1,6 @@
 import type { Host } from "@turnkeeper/kernel";
 import type { ProcessIdentity } from "@turnkeeper/state-store";
+import type { HolderStatus } from "../liveness-socket.ts";
 import type { Liveness, ProcessPresence, WakeResult } from "../presence.ts";
 
 /** A process that exists in a test alone, and that the test can kill, stop and continue. */
@@ -21,6 +22,7 @@ class Process implements VirtualProcess {
   readonly identity: ProcessIdentity;
   readonly #others: ReadonlyMap<string, Process>;
   readonly #activeCounts = new Map<string, number>();
+  readonly #statuses = new Map<string, () => HolderStatus>();
   readonly #listeners = new Map<string, Set<() => void>>();
   readonly #waitingWakes: string[] = [];
   #state: "running" | "stopped" | "dead" = "running";
@@ -41,6 +43,17 @@ class Process implements VirtualProcess {
         else this.#activeCounts.delete(id);
       },
     };
+  }
+
+  reportStatus(id: string, read: () => HolderStatus): Disposable {
+    this.#statuses.set(id, read);
+    return { [Symbol.dispose]: () => void this.#statuses.delete(id) };
+  }
+
+  async statusOf(target: ProcessIdentity, id: string): Promise<HolderStatus | undefined> {
+    const other = this.#others.get(target.instanceId);
+    if (!other || other.#state !== "running") return undefined;
+    return other.#statuses.get(id)?.();
   }
 
   onWake(sessionId: string, listener: () => void): Disposable {
