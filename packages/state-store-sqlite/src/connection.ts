@@ -1,4 +1,5 @@
 import Database from "better-sqlite3";
+import { isIoError } from "./store-failure.ts";
 
 export type SqlValue = string | number | null;
 
@@ -77,7 +78,14 @@ export class Connection {
       this.#database.exec(`PRAGMA synchronous = ${level}`);
       this.#durability = durability;
     }
-    this.run("BEGIN IMMEDIATE");
+    try {
+      this.run("BEGIN IMMEDIATE");
+    } catch (error) {
+      // An I/O error that passes is common enough on worn disks and network file systems, and nothing has begun yet.
+      if (!isIoError(error)) throw error;
+      this.rollback();
+      this.run("BEGIN IMMEDIATE");
+    }
   }
 
   beginRead(): void {

@@ -19,9 +19,12 @@ const sharedFileSystems: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** Names the file system of the path when another kernel may work on it too; absent for a local one. */
-export function sharedFileSystem(path: string): string | undefined {
+export function sharedFileSystem(
+  path: string,
+  statfs: (folder: string) => { readonly type: number } = statfsSync,
+): string | undefined {
   try {
-    return sharedFileSystems.get(statfsSync(dirname(path)).type >>> 0);
+    return sharedFileSystems.get(statfs(dirname(path)).type >>> 0);
   } catch {
     // A platform that does not tell is treated as local: SQLite's own refusal of a WAL is noticed anyway.
     return undefined;

@@ -6,6 +6,22 @@ export interface LockedByte {
   readonly position: number;
 }
 
+/** A line of the table: `3: POSIX  ADVISORY  READ 4711 08:01:131 128 131`. */
+const lockLine = /POSIX .* (\d+) \S+ (\d+) (\d+|EOF)$/;
+
+/** By inode alone: on btrfs and overlayfs the table names another device than stat does. */
+function isTold(table: string, { inode, position }: LockedByte): boolean {
+  const needle = `:${inode} `;
+  // The table holds the locks of the whole machine; only lines that name the file are taken apart.
+  for (let at = table.indexOf(needle); at !== -1; at = table.indexOf(needle, at + 1)) {
+    const line = table.slice(table.lastIndexOf("\n", at) + 1, table.indexOf("\n", at));
+    const [, pid, start, end] = lockLine.exec(line) ?? [];
+    if (Number(pid) !== process.pid || Number(start) > position) continue;
+    if (end === "EOF" || Number(end) >= position) return true;
+  }
+  return false;
+}
+
 /**
  * Whether the kernel still knows the locks that SQLite believes it has. They are gone as soon as anything in this
  * process opens and closes one of the files; from then on another process may reset the log under us, and rows that
@@ -13,16 +29,12 @@ export interface LockedByte {
  */
 export class OwnLocks {
   readonly #descriptor: number;
-  readonly #patterns: readonly (readonly [RegExp, number])[];
+  readonly #locked: readonly LockedByte[];
   #bytes = Buffer.alloc(16 * 1024);
 
-  private constructor(descriptor: number, bytes: readonly LockedByte[]) {
+  private constructor(descriptor: number, locked: readonly LockedByte[]) {
     this.#descriptor = descriptor;
-    // By inode alone: on btrfs and overlayfs the table names another device than stat does.
-    this.#patterns = bytes.map(({ inode, position }) => [
-      new RegExp(`^\\d+: POSIX .* ${process.pid} [0-9a-f]+:[0-9a-f]+:${inode} (\\d+) (\\d+|EOF)$`, "gm"),
-      position,
-    ]);
+    this.#locked = locked;
   }
 
   /** Absent where the kernel does not tell of them: no Linux, or a container that hides the table. */
@@ -41,11 +53,7 @@ export class OwnLocks {
 
   areHeld(): boolean {
     const table = this.#read();
-    return this.#patterns.every(([pattern, position]) => {
-      for (const [, start, end] of table.matchAll(pattern))
-        if (Number(start) <= position && (end === "EOF" || position <= Number(end))) return true;
-      return false;
-    });
+    return this.#locked.every((byte) => isTold(table, byte));
   }
 
   close(): void {

@@ -151,7 +151,7 @@ export class SharedDatabase {
     const durability = atLeast === "full" ? "full" : group.durability;
     let phase: Phase = "begin";
     try {
-      this.#check(this.#guard.look());
+      if (durability === "normal") this.#check(this.#guard.look());
       this.#writer.begin(durability);
       // A lease in a file that was replaced this instant fences nothing: the first append under it is refused.
       if (durability === "full") this.#check(this.#guard.inspect());

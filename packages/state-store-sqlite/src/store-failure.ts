@@ -56,6 +56,10 @@ export function isBusy(error: unknown): boolean {
   return /^SQLITE_(BUSY|LOCKED|PROTOCOL)/.test(codeOf(error));
 }
 
+export function isIoError(error: unknown): boolean {
+  return codeOf(error).startsWith("SQLITE_IOERR");
+}
+
 /**
  * After these the handle may never write again (STORE-1): structural damage, a file that moved away, and a failed
  * sync, after which a later one can succeed without having brought the lost pages to the disk. Damage that SQLite finds

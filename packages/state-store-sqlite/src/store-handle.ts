@@ -25,6 +25,19 @@ const callKinds: Readonly<Record<CallKindName, CallKind>> = {
   derived: { patienceMs: 250, durability: "normal" },
 };
 
+/** Every handle of this copy of the package that is not closed. */
+const openHandles = new Set<StoreHandle>();
+
+/**
+ * Closes every store that this process has open, as their own `close` would: for the end of a program that no longer
+ * knows who opened what. Calls that wait for a lock are let finish. Answers how many handles there were.
+ */
+export async function closeAllStores(): Promise<number> {
+  const handles = [...openHandles];
+  await Promise.all(handles.map((handle) => handle.close()));
+  return handles.length;
+}
+
 /** One caller's hold on a shared database: its host, and whether it is still open. */
 export class StoreHandle {
   readonly #holding: Holding;
@@ -34,6 +47,7 @@ export class StoreHandle {
   constructor(holding: Holding, host: Host) {
     this.#holding = holding;
     this.#host = host;
+    openHandles.add(this);
   }
 
   /** Runs `body` in one write transaction, in the order of calls; see `SharedDatabase` for what its answer promises. */
@@ -58,5 +72,6 @@ export class StoreHandle {
   async #close(): Promise<void> {
     await this.#holding.database.settled(this);
     this.#holding.release();
+    openHandles.delete(this);
   }
 }

@@ -108,6 +108,28 @@ test("an append whose commit failed may be repeated: it is there once", async ()
   await store.close();
 });
 
+test("an I/O error of the beginning alone is tried once more, since nothing had begun", async () => {
+  const store = await openSqliteStore(pathOf(), { host });
+  const { grant, turnId } = await turnOf(store, "a");
+  const append = (key: string) => store.transcript.append({ grant, turnId, entries: [says(key)] });
+  const real = Connection.prototype.run;
+  const failing = (times: number): void => {
+    let count = 0;
+    vi.spyOn(Connection.prototype, "run").mockImplementation(function (this: Connection, sql, ...values) {
+      if (sql === "BEGIN IMMEDIATE" && count++ < times) throw systemError("SQLITE_IOERR_LOCK");
+      return real.call(this, sql, ...values);
+    });
+  };
+  failing(1);
+  expect(await append("one")).toMatchObject({ kind: "committed" });
+  vi.restoreAllMocks();
+  failing(2);
+  await expect(append("two")).rejects.toMatchObject({ code: "STORE_IO", context: { isIndeterminate: false } });
+  vi.restoreAllMocks();
+  expect(await keysOf(store)).toEqual(["one"]);
+  await store.close();
+});
+
 test("a failed sync seals the store: a later one could succeed without having brought the lost pages to the disk", async () => {
   const store = await openSqliteStore(pathOf(), { host });
   const { grant, turnId } = await turnOf(store, "a");

@@ -236,7 +236,7 @@ describe("when the file is replaced while it is open", () => {
     const { grant, turnId } = await turnOf(store, "a");
     // Intact before the write, and no more when it is to be acknowledged.
     vi.spyOn(StoreGuard.prototype, "inspect").mockReturnValueOnce(undefined);
-    vi.spyOn(StoreGuard.prototype, "look").mockReturnValueOnce(undefined).mockReturnValueOnce("replaced");
+    vi.spyOn(StoreGuard.prototype, "look").mockReturnValueOnce("replaced");
     await expect(store.transcript.append({ grant, turnId, entries: [says("key")] })).rejects.toMatchObject({
       code: "STORE_REPLACED",
       context: { isIndeterminate: true },

@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { systemHost } from "@turnkeeper/kernel";
 import type { StateStore } from "@turnkeeper/state-store";
-import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
+import { closeAllStores, openSqliteStore } from "@turnkeeper/state-store-sqlite";
 import Database from "better-sqlite3";
 import { describe, expect, test, vi } from "vitest";
 import { hasLockTable, lockCount } from "./file-state.ts";
@@ -81,6 +81,22 @@ describe("handles on one file", () => {
     const opened = await Promise.allSettled([1, 2, 3].map(() => openSqliteStore(pathOf("garbage.db"), { host })));
     for (const result of opened)
       expect(result).toMatchObject({ status: "rejected", reason: { code: "STORE_CORRUPT" } });
+  });
+
+  test("are all closed at once at the end of a program, and calls that wait for a lock are let finish", async () => {
+    const [first, second] = [await openSqliteStore(pathOf(), { host }), await openSqliteStore(pathOf(), { host })];
+    const third = await openSqliteStore(pathOf("other.db"), { host });
+    const { grant, turnId } = await turnOf(first, "a");
+    const append = first.transcript.append({ grant, turnId, entries: [says("one")] });
+    await third.close();
+    expect(await closeAllStores()).toBe(2);
+    expect(await append).toMatchObject({ kind: "committed" });
+    await expect(second.leases.read("session-1")).rejects.toMatchObject({ code: "STORE_CLOSED" });
+    if (hasLockTable) expect(lockCount(pathOf())).toBe(0);
+    expect(await closeAllStores()).toBe(0);
+    const again = await openSqliteStore(pathOf(), { host });
+    expect(await keysOf(again)).toEqual(["one"]);
+    await again.close();
   });
 
   test("rule 7.9: refuse every call once they are closed, and do not reopen", async () => {

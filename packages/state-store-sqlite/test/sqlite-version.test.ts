@@ -1,17 +1,10 @@
 import { systemHost } from "@turnkeeper/kernel";
 import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
-import { statfsSync } from "node:fs";
-import type { StatsFs } from "node:fs";
 import { join } from "node:path";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { sharedFileSystem } from "../src/file-system.ts";
 import { chooseJournal, isWalSafe } from "../src/sqlite-version.ts";
 import { tempFolder } from "./temp-folder.ts";
-
-vi.mock("node:fs", async (importOriginal) => {
-  const fs = await importOriginal<typeof import("node:fs")>();
-  return { ...fs, statfsSync: vi.fn<() => unknown>(fs.statfsSync as () => unknown) };
-});
 
 const folder = tempFolder();
 
@@ -47,11 +40,7 @@ test("on a file system that another machine may share a new store gets no WAL, a
 });
 
 test("the file system of a path is named where another machine may share it", () => {
-  const statfs = vi.mocked(statfsSync);
-  const named = (type: number): string | undefined => {
-    statfs.mockReturnValueOnce({ type } as StatsFs);
-    return sharedFileSystem(join("somewhere", "state.db"));
-  };
+  const named = (type: number): string | undefined => sharedFileSystem("state.db", () => ({ type }));
   expect([0x6969, 0xfe534d42, 0xfe534d42 | 0, 0x65735546].map(named)).toEqual([
     "NFS",
     "SMB",
@@ -59,11 +48,14 @@ test("the file system of a path is named where another machine may share it", ()
     "FUSE or virtiofs",
   ]);
   expect([0xef53, 0x01021994, 0x9123683e].map(named)).toEqual([undefined, undefined, undefined]);
-  expect(statfs).toHaveBeenLastCalledWith("somewhere");
-  statfs.mockImplementationOnce(() => {
+  const asked: string[] = [];
+  const refused = (folderOf: string): never => {
+    asked.push(folderOf);
     throw new Error("not on this platform");
-  });
-  expect(sharedFileSystem(join("somewhere", "state.db"))).toBe(undefined);
+  };
+  expect(sharedFileSystem(join("somewhere", "state.db"), refused)).toBe(undefined);
+  expect(asked).toEqual(["somewhere"]);
+  expect(sharedFileSystem(join(folder(), "state.db"))).toBe(undefined);
 });
 
 test("a store keeps the journal it was made with", async () => {
