@@ -67,6 +67,8 @@ async function stage(): Promise<Stage> {
     register: () => ({ [Symbol.dispose]: () => {} }),
     probe: async () => "active",
     wake: async () => "woken",
+    statusOf: async () => undefined,
+    reportStatus: () => ({ [Symbol.dispose]: () => {} }),
     onWake: (_sessionId, listener) => {
       wakeListeners.add(listener);
       return { [Symbol.dispose]: () => void wakeListeners.delete(listener) };

@@ -42,6 +42,9 @@ export class Sockets {
           if (listeners && listeners.size > 0) return "woken";
           return id !== undefined && asked.active.has(id) ? "woken" : "unknown-here";
         }),
+      // Nothing is decided by a status, so nobody here has one.
+      reportStatus: () => ({ [Symbol.dispose]: () => {} }),
+      statusOf: async () => undefined,
       onWake: (sessionId, listener) => {
         const listeners = seat.listeners.get(sessionId) ?? new Set();
         seat.listeners.set(sessionId, listeners.add(listener));
