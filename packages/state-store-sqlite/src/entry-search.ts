@@ -24,7 +24,7 @@ const defaultLimit = 100;
 /** So many entries are read faster than they are taken into the index. */
 const worthIndexing = 256;
 /** What one search takes in at most, about a third of a second; it reads the rest, and the next one goes on. */
-const catchUpPieces = 64;
+const catchUpPieces = 128;
 
 /** What one read transaction looks at: a few milliseconds. */
 const scanCount = 256;
