@@ -76,8 +76,9 @@ export class TurnWriter {
   async append(entries: readonly EntryDraft[]): Promise<void> {
     if (this.#hasEnded && this.#failure) throw this.#failure;
     const { sessionId, grant } = this.#lease;
+    const { host, store } = this.#deps;
     const append = { grant, turnId: this.#turnId, entries };
-    const result = await this.#stored(() => this.#deps.store.transcript.append(append));
+    const result = await this.#stored(() => withKnownOutcome(host, () => store.transcript.append(append)));
     if (result === undefined) return this.#keep(entries);
     if (result.kind === "committed") return;
     throw new CodedError("LEASE_LOST", `Session ${sessionId} was taken over; this turn's writes are refused.`);
@@ -87,8 +88,10 @@ export class TurnWriter {
   async end(request: Omit<EndRequest, "grant" | "turnId" | "release">): Promise<EndResult | undefined> {
     this.#hasEnded = true;
     const { grant } = this.#lease;
+    const { host, store } = this.#deps;
     const full = { ...request, grant, turnId: this.#turnId, release: true };
-    const result = await this.#stored(() => this.#lease.release(() => this.#deps.store.turns.end(full)));
+    const write = (): Promise<EndResult> => withKnownOutcome(host, () => store.turns.end(full));
+    const result = await this.#stored(() => this.#lease.release(write));
     if (result === undefined) await this.#keepEnd(request);
     return result?.kind === "lost" ? { kind: "stale-token" } : result;
   }
@@ -106,7 +109,7 @@ export class TurnWriter {
   async #stored<Result>(write: () => Promise<Result>): Promise<Result | undefined> {
     if (this.#failure) return undefined;
     try {
-      return await withKnownOutcome(this.#deps.host, write);
+      return await write();
     } catch (error) {
       if (!isStoreFailure(error)) throw error;
       this.#failure = error;

@@ -84,7 +84,7 @@ async function isClean(): Promise<void> {
   expect(records && verifyRecords(records)).toEqual([]);
 }
 
-describe("a store that fails under a turn", () => {
+describe("rule 7.5: a store that fails under a turn ends it, and what it had produced is kept for the next grant", () => {
   it("SPOOL-1: ends the turn before its next side effect, with what it had produced kept and brought back in order", async () => {
     const { store, finished, requestCount } = await brokenTurn("STORE_REPLACED");
     expect(finished).toMatchObject({
