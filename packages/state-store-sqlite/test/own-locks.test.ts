@@ -4,6 +4,7 @@ import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { hasLockTable } from "./file-state.ts";
 import { OwnLocks } from "../src/own-locks.ts";
+import { startProcess } from "./store-process.ts";
 import { tempFolder } from "./temp-folder.ts";
 
 const folder = tempFolder();
@@ -49,6 +50,33 @@ test.skipIf(!hasLockTable)("a table of any length is read to its end", () => {
   locks?.close();
   for (const database of databases) database.close();
 });
+
+// Only Linux tells which locks a process holds.
+test.skipIf(!hasLockTable)(
+  "a lock is not passed over while another process takes and frees many",
+  async () => {
+    const database = new Database(join(folder(), "state.db"));
+    database.pragma("journal_mode = wal");
+    database.exec("CREATE TABLE t (x)");
+    const inode = statSync(join(folder(), "state.db"), { bigint: true }).ino;
+    const locks = OwnLocks.of([{ inode, position: sharedByte }]);
+    const churner = startProcess("lock-churner", [folder()]);
+    try {
+      for await (const line of churner.lines) if (line["ready"] === true) break;
+      // Until the table, read once, has passed it over: then it could have been missed.
+      for (let isPassedOver = false; !isPassedOver;) {
+        isPassedOver = !readFileSync("/proc/locks", "utf8").includes(`:${inode} `);
+        for (let look = 0; look < 20; look++) expect(locks?.areHeld()).toBe(true);
+      }
+    } finally {
+      churner.kill();
+      await churner.ended;
+      locks?.close();
+      database.close();
+    }
+  },
+  60_000,
+);
 
 test("a file without a lock, and a platform that tells of none, answer that nothing can be known", () => {
   const path = join(folder(), "plain");
