@@ -3,6 +3,8 @@ import {
   chmodSync,
   closeSync,
   constants,
+  existsSync,
+  fsyncSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -38,6 +40,35 @@ function refuseLoneWal(path: string): void {
     `the file is missing or empty, and ${path}-wal still holds rows of it`,
     `Bring the file back, or move ${path}-wal and ${path}-shm away to begin anew.`,
   );
+}
+
+/** Brings the names in a folder to the disk. */
+function syncFolder(folder: string): void {
+  // Windows opens no folder for it, and NTFS keeps names in a journal of its own.
+  if (process.platform === "win32") return;
+  const descriptor = openSync(folder, "r");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/**
+ * SQLite syncs the folder of a file that it makes, but not where that folder stands: a power cut would take a new
+ * folder away, with everything in it that was acknowledged. (Not `recursive`, which tells a read-only file system as a
+ * missing folder.)
+ */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder, { mode: folderMode });
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error;
+    // Another process was faster; its name may be as new as if this one had made it.
+  }
+  syncFolder(dirname(folder));
 }
 
 /** Made empty, for its owner alone, before SQLite sees it: SQLite would make it readable for all. */
@@ -95,7 +126,7 @@ export function preparePath(wanted: string): string {
     );
   const asked = resolve(wanted);
   try {
-    mkdirSync(dirname(asked), { recursive: true, mode: folderMode });
+    makeFolder(dirname(asked));
     const path = realPathOf(asked);
     refuseLoneWal(path);
     makeFile(path);

@@ -1,5 +1,3 @@
-import { spawnSync } from "node:child_process";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CodedError, systemHost } from "@turnkeeper/kernel";
 import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
@@ -8,6 +6,7 @@ import { Connection } from "../src/connection.ts";
 import { explain, isBusy, isFinal } from "../src/store-failure.ts";
 import type { Phase } from "../src/store-failure.ts";
 import { keysOf, says, turnOf } from "./scene.ts";
+import { SmallDisk } from "./small-disk.ts";
 import { tempFolder } from "./temp-folder.ts";
 
 const folder = tempFolder();
@@ -142,27 +141,20 @@ test("a failed sync seals the store: a later one could succeed without having br
   await store.close();
 });
 
-/** A small file system of its own, which only root may mount. */
-function mountSmallDisk(): string | undefined {
-  const disk = join(folder(), "disk");
-  mkdirSync(disk);
-  return spawnSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", disk]).status === 0 ? disk : undefined;
-}
-
 // Only root may mount a file system that is small enough to be filled.
 test.skipIf(process.getuid?.() !== 0)(
   "a full disk refuses the write and loses nothing; with space again the store goes on",
   async (context) => {
-    const disk = mountSmallDisk();
+    const disk = SmallDisk.mount(folder());
     // A container's root may not mount either.
-    if (disk === undefined) return context.skip("mount is not permitted here");
+    if (!disk) return context.skip("mount is not permitted here");
     try {
-      const store = await openSqliteStore(join(disk, "state.db"), { host });
+      const store = await openSqliteStore(join(disk.folder, "state.db"), { host });
       const { grant, turnId } = await turnOf(store, "a");
       const append = (key: string) =>
         store.transcript.append({ grant, turnId, entries: [says(key, "x".repeat(10_000))] });
       await append("first");
-      writeFileSync(join(disk, "ballast"), Buffer.alloc(440_000));
+      disk.fill(440_000);
       const stored: string[] = ["first"];
       const filling = async (): Promise<void> => {
         for (let index = 0; ; index++) {
@@ -172,12 +164,12 @@ test.skipIf(process.getuid?.() !== 0)(
       };
       await expect(filling()).rejects.toMatchObject({ code: "STORE_FULL", context: { isIndeterminate: false } });
       expect(await keysOf(store)).toEqual(stored);
-      rmSync(join(disk, "ballast"));
+      disk.empty();
       expect(await append("last")).toMatchObject({ kind: "committed" });
       expect(await keysOf(store)).toEqual([...stored, "last"]);
       await store.close();
     } finally {
-      spawnSync("umount", ["-l", disk]);
+      disk.unmount();
     }
   },
 );

@@ -8,6 +8,8 @@ export interface StoreProcess {
   /** How it ended, with everything it wrote to stderr. */
   readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null; readonly stderr: string }>;
   kill(): void;
+  /** Writes a line to its stdin: a script that waits for that goes on. */
+  goOn(): void;
   /** Ends its stdin: a script that waits for that goes on. */
   endInput(): void;
 }
@@ -16,13 +18,14 @@ export interface StoreProcess {
 export function startProcess(
   script: string,
   args: readonly string[],
-  options: { readonly uid?: number; readonly gid?: number } = {},
+  options: { readonly uid?: number; readonly gid?: number; readonly ulimit?: string } = {},
 ): StoreProcess {
+  const { ulimit, ...user } = options;
   const file = fileURLToPath(new URL(`./processes/${script}.ts`, import.meta.url));
-  const child = spawn(process.execPath, ["--import", "tsx", "--conditions=@turnkeeper/source", file, ...args], {
-    stdio: ["pipe", "pipe", "pipe"],
-    ...options,
-  });
+  const node = [process.execPath, "--import", "tsx", "--conditions=@turnkeeper/source", file, ...args];
+  const limited = ulimit === undefined ? node : ["sh", "-c", `ulimit ${ulimit} && exec "$@"`, "sh", ...node];
+  const [command = "", ...rest] = limited;
+  const child = spawn(command, rest, { stdio: ["pipe", "pipe", "pipe"], ...user });
   let stderr = "";
   child.stderr.on("data", (chunk: Buffer) => void (stderr += chunk.toString()));
   const ended = new Promise<{ code: number | null; signal: string | null; stderr: string }>((resolve, reject) => {
@@ -38,6 +41,7 @@ export function startProcess(
     },
     ended,
     kill: () => void child.kill("SIGKILL"),
+    goOn: () => void child.stdin.write("\n"),
     endInput: () => void child.stdin.end(),
   };
 }

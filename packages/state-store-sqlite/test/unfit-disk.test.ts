@@ -1,0 +1,74 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { systemHost } from "@turnkeeper/kernel";
+import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
+import { describe, expect, test } from "vitest";
+import { keysOf, says, turnOf } from "./scene.ts";
+import { SmallDisk } from "./small-disk.ts";
+import { tempFolder } from "./temp-folder.ts";
+
+const folder = tempFolder();
+const host = systemHost;
+const isRoot = process.getuid?.() === 0;
+
+/** A store with one acknowledged entry, closed. */
+async function madeStore(path: string): Promise<void> {
+  const store = await openSqliteStore(path, { host });
+  const { grant, turnId } = await turnOf(store, "maker");
+  await store.transcript.append({ grant, turnId, entries: [says("first")] });
+  await store.turns.end({ grant, turnId, outcome: "answered", release: true });
+  await store.close();
+}
+
+// Only root may mount a file system.
+describe.skipIf(!isRoot)("opening a store", () => {
+  test("on a file system that is mounted read-only is refused, and changes nothing", async (context) => {
+    const disk = SmallDisk.mount(folder());
+    // A container's root may not mount either.
+    if (!disk) return context.skip("mount is not permitted here");
+    try {
+      const path = join(disk.folder, "state.db");
+      await madeStore(path);
+      const before = readFileSync(path);
+      disk.remount("ro");
+      for (const wanted of [path, join(disk.folder, "new.db"), join(disk.folder, "deeper", "new.db")])
+        await expect(openSqliteStore(wanted, { host })).rejects.toMatchObject({
+          code: "STORE_READONLY",
+          message: expect.stringContaining(wanted),
+        });
+      expect(readdirSync(disk.folder)).toEqual(["state.db"]);
+      expect(readFileSync(path).equals(before)).toBe(true);
+      disk.remount("rw");
+      const store = await openSqliteStore(path, { host });
+      expect(await keysOf(store)).toEqual(["first"]);
+      await store.close();
+    } finally {
+      disk.unmount();
+    }
+  });
+
+  test("on a full disk is refused with what to do, and goes well when there is space again", async (context) => {
+    const disk = SmallDisk.mount(folder());
+    // A container's root may not mount either.
+    if (!disk) return context.skip("mount is not permitted here");
+    try {
+      const path = join(disk.folder, "state.db");
+      await madeStore(path);
+      disk.fill();
+      const full = { code: "STORE_FULL", message: expect.stringMatching(/Could not open.*Free some space/) };
+      await expect(openSqliteStore(path, { host })).rejects.toMatchObject(full);
+      await expect(openSqliteStore(join(disk.folder, "new.db"), { host })).rejects.toMatchObject(full);
+      disk.empty();
+      const store = await openSqliteStore(path, { host });
+      expect(await keysOf(store)).toEqual(["first"]);
+      const { grant, turnId } = await turnOf(store, "a");
+      expect(await store.transcript.append({ grant, turnId, entries: [says("second")] })).toMatchObject({
+        kind: "committed",
+      });
+      await store.close();
+      await (await openSqliteStore(join(disk.folder, "new.db"), { host })).close();
+    } finally {
+      disk.unmount();
+    }
+  });
+});
