@@ -1,0 +1,136 @@
+import { systemHost } from "@turnkeeper/kernel";
+import { verifyRecords } from "@turnkeeper/state-store";
+import type { AcquireRequest, SessionRecords } from "@turnkeeper/state-store";
+import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
+import type { SqliteStore } from "@turnkeeper/state-store-sqlite";
+import Database from "better-sqlite3";
+import { stepOf } from "./acknowledgement.ts";
+import type { Expectation, SessionExpectation } from "./expectation.ts";
+import { failureOf } from "./failure.ts";
+
+/** What is wrong with a store. */
+export interface Finding {
+  /** `lost`: acknowledged and gone. `half`: a step without all of its entries. `token`: one that may be granted twice. */
+  readonly kind: "lost" | "half" | "token" | "rule" | "corrupt" | "unopenable";
+  readonly detail: string;
+}
+
+function lostOf(expected: SessionExpectation, records: SessionRecords): string[] {
+  const keys = new Set(records.entries.map((entry) => entry.key));
+  const inputs = new Map(records.inputs.map((input) => [input.inputId, input]));
+  const running = new Set(records.turns.flatMap((turn) => (turn.state === "running" ? turn.turnId : [])));
+  const known = new Set(records.turns.map((turn) => turn.turnId));
+  return [
+    ...[...expected.keys].filter((key) => !keys.has(key)).map((key) => `entry ${key}`),
+    ...[...expected.inputIds].filter((id) => !inputs.has(id)).map((id) => `input ${id}`),
+    ...[...expected.ends].flatMap(([id, end]) => {
+      const input = inputs.get(id);
+      return input?.state === "settled" && input.end === end ? [] : `settlement of input ${id} as ${end}`;
+    }),
+    ...[...expected.endedTurnIds]
+      .filter((turnId) => running.has(turnId) || !known.has(turnId))
+      .map((turnId) => `end of turn ${turnId}`),
+  ];
+}
+
+/** Steps of which some entries are there and some are not, acknowledged or not. */
+function halfSteps(records: SessionRecords): string[] {
+  const counts = new Map<string, { found: number; count: number }>();
+  for (const { key } of records.entries) {
+    const step = stepOf(key);
+    if (!step) continue;
+    const known = counts.get(step.step) ?? { found: 0, count: step.count };
+    known.found++;
+    counts.set(step.step, known);
+  }
+  return [...counts].flatMap(([step, { found, count }]) =>
+    found === count ? [] : `step ${step} has ${found} of ${count} entries`,
+  );
+}
+
+function ruleFindings(records: SessionRecords): Finding[] {
+  return verifyRecords(records).map(({ rule, session, detail }) => ({
+    kind: "rule",
+    detail: `${rule} in ${session}: ${detail}`,
+  }));
+}
+
+class Audit {
+  readonly findings: Finding[] = [];
+  readonly #store: SqliteStore;
+
+  constructor(store: SqliteStore) {
+    this.#store = store;
+  }
+
+  async session(sessionId: string, expected: SessionExpectation): Promise<void> {
+    const records = await this.#store.sessions.records(sessionId);
+    if (records) {
+      const lost = lostOf(expected, records);
+      this.findings.push(...lost.map((what): Finding => ({ kind: "lost", detail: `${sessionId}: ${what}` })));
+      this.findings.push(...halfSteps(records).map((detail): Finding => ({ kind: "half", detail })));
+      this.findings.push(...ruleFindings(records));
+    } else if (expected.keys.size + expected.inputIds.size + expected.endedTurnIds.size > 0)
+      this.findings.push({ kind: "lost", detail: `${sessionId}: all of it` });
+    await this.#nextGrant(sessionId, expected);
+  }
+
+  /** Takes the session from whoever died with it: the token is a new one, and what the turn left is settled. */
+  async #nextGrant(sessionId: string, expected: SessionExpectation): Promise<void> {
+    const { leases, sessions } = this.#store;
+    const lease = await leases.read(sessionId);
+    const request: AcquireRequest = {
+      sessionId,
+      holder: { holderId: systemHost.random.id(), instanceId: "audit", host: "test", bootId: "", pid: process.pid },
+      ttlMs: 60_000,
+    };
+    const dead = lease && { sessionId, holderId: lease.holder.holderId, fencingToken: lease.fencingToken };
+    const answer = await leases.acquire(dead ? { ...request, reclaim: dead } : request);
+    // Behind an input that waits nobody is granted without it; what the store counts is the answer then.
+    const records = await sessions.records(sessionId);
+    const next = answer.kind === "granted" ? answer.fencingToken : (records?.fencingToken ?? 0) + 1;
+    if (next <= expected.fencingToken)
+      this.findings.push({
+        kind: "token",
+        detail: `${sessionId}: token ${next} is granted though ${expected.fencingToken} was acknowledged`,
+      });
+    if (records) this.findings.push(...ruleFindings(records));
+    if (answer.kind !== "granted") return;
+    const { holder } = request;
+    await leases.release({ sessionId, holderId: holder.holderId, fencingToken: answer.fencingToken });
+  }
+}
+
+/** Whether SQLite finds the closed file sound. */
+function integrityOf(path: string): Finding[] {
+  const database = new Database(path);
+  try {
+    const answer = String(database.pragma("integrity_check", { simple: true }));
+    return answer === "ok" ? [] : [{ kind: "corrupt", detail: answer }];
+  } finally {
+    database.close();
+  }
+}
+
+/**
+ * Opens the store that nobody else has open, as the next process would, and finds everything that contradicts what was
+ * acknowledged, every broken rule, and every token that could be granted twice. Leaves it closed, with dead turns
+ * settled.
+ */
+export async function auditStore(path: string, expectation: Expectation): Promise<readonly Finding[]> {
+  let store: SqliteStore;
+  try {
+    store = await openSqliteStore(path, { host: systemHost });
+  } catch (error) {
+    return [{ kind: "unopenable", detail: failureOf(error).message }];
+  }
+  const audit = new Audit(store);
+  try {
+    for (const [sessionId, expected] of expectation.sessions) await audit.session(sessionId, expected);
+    await store.close();
+    return [...audit.findings, ...integrityOf(path)];
+  } catch (error) {
+    await store.close();
+    return [...audit.findings, { kind: "corrupt", detail: failureOf(error).message }];
+  }
+}
