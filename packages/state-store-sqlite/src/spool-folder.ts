@@ -18,7 +18,6 @@ import {
   existsSync,
   fdatasyncSync,
   fstatSync,
-  fsyncSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -32,6 +31,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Random } from "@turnkeeper/kernel";
+import { syncFolder } from "./folder-sync.ts";
 import { linesIn } from "./spool-line.ts";
 import { codeOf, storeError } from "./store-failure.ts";
 
@@ -67,11 +67,6 @@ function withFile<T>(path: string, flags: number, use: (fd: number) => T): T {
   } finally {
     closeSync(fd);
   }
-}
-
-/** A name is as durable as its folder. */
-function syncFolder(path: string): void {
-  withFile(path, constants.O_RDONLY, fsyncSync);
 }
 
 /** The same on a missing file: nothing. */

@@ -4,7 +4,6 @@ import {
   closeSync,
   constants,
   existsSync,
-  fsyncSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -12,6 +11,7 @@ import {
   statSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { syncFolder } from "./folder-sync.ts";
 import { codeOf, explain, storeError } from "./store-failure.ts";
 import type { StoreError } from "./store-failure.ts";
 
@@ -40,18 +40,6 @@ function refuseLoneWal(path: string): void {
     `the file is missing or empty, and ${path}-wal still holds rows of it`,
     `Bring the file back, or move ${path}-wal and ${path}-shm away to begin anew.`,
   );
-}
-
-/** Brings the names in a folder to the disk. */
-function syncFolder(folder: string): void {
-  // Windows opens no folder for it, and NTFS keeps names in a journal of its own.
-  if (process.platform === "win32") return;
-  const descriptor = openSync(folder, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 /**

@@ -108,6 +108,7 @@ describe("files of a store", () => {
       'import { openSync, readFileSync, statSync } from "node:fs";',
       "statSync(path);",
       'openSync(path, "wx", 0o600);',
+      "openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);",
       'readFileSync("/proc/locks", "utf8");',
       'readFileSync(new URL("../migrations/0001.sql", import.meta.url), "utf8");',
       "handle.open(path);",

@@ -30,6 +30,16 @@ function makesAnew(argument: ts.Expression | undefined): boolean {
 /** Opens files of a folder of its own beside the store, under names that it makes itself. */
 const spoolFolder = "packages/state-store-sqlite/src/spool-folder.ts";
 
+/** The kernel opens nothing but a folder under this flag. */
+function opensFolder(argument: ts.Expression | undefined): boolean {
+  let isFolder = false;
+  if (argument)
+    walk(argument, (node) => {
+      if (ts.isPropertyAccessExpression(node) && node.name.text === "O_DIRECTORY") isFolder = true;
+    });
+  return isFolder;
+}
+
 /** Keeps its descriptor open for as long as SQLite has the file open, and closes it last. */
 const anchor = "packages/state-store-sqlite/src/file-anchor.ts";
 
@@ -87,7 +97,7 @@ export const storeFilesAreSqlites: Rule = {
             : undefined;
         if (name === undefined || !opening.test(name)) return;
         const [first, second] = node.arguments;
-        if (isNoStoreFile(first) || (name.startsWith("open") && makesAnew(second))) return;
+        if (isNoStoreFile(first) || (name.startsWith("open") && (makesAnew(second) || opensFolder(second)))) return;
         findings.push({
           file,
           line: lineOf(node),
