@@ -24,7 +24,7 @@ test("a process without a free descriptor goes on with the store that it has, an
   const store = await openSqliteStore(pathOf(), { host: systemHost });
   expect(await keysOf(store)).toEqual(["before", "without", "after"]);
   await store.close();
-}, 60_000);
+}, 180_000);
 
 test("a process whose files may not grow is told so, loses nothing, and leaves a store that others go on with", async () => {
   // In blocks of 512 bytes, as POSIX has it.
@@ -46,4 +46,4 @@ test("a process whose files may not grow is told so, loses nothing, and leaves a
     kind: "committed",
   });
   await store.close();
-}, 60_000);
+}, 180_000);

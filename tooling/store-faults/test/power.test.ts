@@ -24,7 +24,7 @@ test.skipIf(why)(
 test.skipIf(why)(
   "control: acknowledged without waiting for the disk, appends are lost, and the audit finds it",
   async () => {
-    const { findings } = await runPowerCuts(worker(), { states: 80, traces: 1, seed: 11, mode: "normal" });
+    const { findings } = await runPowerCuts(worker(), { states: 40, traces: 1, seed: 11, mode: "normal" });
     expect(findings.map(({ kind }) => kind)).toContain("lost");
   },
   300_000,

@@ -38,7 +38,9 @@ export interface PowerReport {
 }
 
 const sessionCount = 6;
-const work = { sessionCount, laneCount: 6, turnCount: 5, lifeCount: 3, checkpointPages: 12 } as const;
+const work = { sessionCount, laneCount: 6, turnCount: 5, lifeCount: 3 } as const;
+/** A checkpoint syncs too: so many of them would hide for most of the time that nothing else does. */
+const checkpointPages = { honest: 12, normal: 400 } as const;
 /** How many cuts come right behind an acknowledgement: there it is freshest. */
 const freshShare = 0.5;
 
@@ -83,7 +85,9 @@ function plannedCuts(operations: readonly Operation[], count: number, random: Pi
 async function tracedRun(bundle: WorkerBundle, root: string, options: PowerOptions): Promise<Operation[]> {
   const log = `${root}.strace`;
   await mkdir(root);
-  const workload: Workload = { ...work, path: storePath(root), name: "w", seed: options.seed, mode: options.mode };
+  const { seed, mode } = options;
+  const shape = { seed, mode, checkpointPages: checkpointPages[mode] };
+  const workload: Workload = { ...work, ...shape, path: storePath(root), name: "w" };
   const worker = new StoreProcess(bundle.script, workload, tracer(log));
   const { code } = await worker.ended;
   const failed = worker.told.filter((told) => told.told === "failed" || told.told === "refused");
