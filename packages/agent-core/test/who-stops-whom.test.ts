@@ -236,3 +236,25 @@ test("a store that does not take the end costs the lease, not the process: it is
   expect(ending).toMatchObject({ outcome: "failed", reason: "STORE_FULL" });
   expect(scene.log).toEqual(["lease let go"]);
 });
+
+test("so does a fault that is none of the store's, and what was answered is told as failed", async () => {
+  const scene = await stage();
+  scene.store.turns.end = async () => {
+    throw new TypeError("undefined is not a function");
+  };
+  const { ending } = await scene.conduct(async () => answered);
+  expect(ending).toMatchObject({ outcome: "failed", reason: "INTERNAL" });
+  expect(scene.log).toEqual(["lease let go"]);
+});
+
+test("an end that the store refuses by its token is told as a lost lease, with nothing to hand over", async () => {
+  const scene = await stage();
+  const conducted = await scene.conduct(async ({ grant }) => {
+    // Settled by somebody else between the last renewal and the end.
+    await scene.store.turns.settleForeign(grant);
+    return { ...answered, text: "done" };
+  });
+  expect(conducted).toEqual({
+    ending: expect.objectContaining({ outcome: "interrupted", reason: "lease-lost", text: "done" }) as unknown,
+  });
+});
