@@ -10,8 +10,10 @@ import {
   calls,
   changesNothing,
   finishes,
+  grantOf,
   holderOf,
   inputOf,
+  isHeld,
   offered,
   recordsOf,
   refuses,
@@ -261,6 +263,22 @@ export const turnCases: readonly ConformanceCase[] = [
       await refuses(store, "STORE_CONTRACT", () =>
         store.transcript.append({ grant, turnId: "turn-unknown", entries: [says("late", "more")] }),
       );
+    },
+  },
+  {
+    id: "TURN-END-f",
+    title:
+      "a turn is ended by its own grant alone: its successor's end of it is stale, in whatever words, and frees nothing",
+    async run({ open }) {
+      const store = await open();
+      const { turnId } = await startTurn(store, "a");
+      const { grant } = await take(store, "b", { reclaim: grantOf("a", 1) });
+      // As the settlement worded it, and otherwise.
+      for (const last of [{ outcome: "interrupted", reason: "crashed" }, { outcome: "answered" }] as const) {
+        const end = { grant, turnId, release: true, ...last };
+        assert.deepEqual(await changesNothing(store, () => store.turns.end(end)), { kind: "stale-token" });
+      }
+      await isHeld(store, "b");
     },
   },
   {
