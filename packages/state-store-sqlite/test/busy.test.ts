@@ -254,3 +254,13 @@ test("rule 7.8: the level is set before the transaction begins, and a rollback j
   rollback.rollback();
   rollback.close();
 });
+
+test("rule 7.8: a write has the lock from its beginning, whatever it reads first", async () => {
+  await (await openSqliteStore(pathOf(), { host })).close();
+  const [first, second] = [new Connection(pathOf(), "write"), new Connection(pathOf(), "write")];
+  first.begin("normal");
+  expect(() => second.begin("normal")).toThrow(/locked/);
+  first.rollback();
+  first.close();
+  second.close();
+});

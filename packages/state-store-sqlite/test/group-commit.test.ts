@@ -142,6 +142,13 @@ describe("appends that arrive together", () => {
     expect(await keysOf(store, "session-1")).toEqual(["known", "half"]);
   });
 
+  test("rule 7.8: wait for the disk as the strictest of them asks", async () => {
+    const [first, second] = (await running(2)) as [Running, Running];
+    const begin = vi.spyOn(Connection.prototype, "begin");
+    await Promise.all([store.leases.renew(first.grant, 60_000), append(second, "key")]);
+    expect(begin.mock.calls).toEqual([["full"]]);
+  });
+
   test("keep the order of calls: a release never overtakes an append of its session", async () => {
     const [turn] = (await running(1)) as [Running];
     const next = { sessionId: "session-0", holder: holderOf("next"), ttlMs: 1_000 };
@@ -196,6 +203,33 @@ describe("a group whose transaction fails", () => {
     vi.restoreAllMocks();
     const keys = await Promise.all(turns.map(({ grant }) => keysOf(store, grant.sessionId)));
     expect(keys).toEqual([["key"], [], ["key"]]);
+  });
+
+  test("and whoever finds the lock taken meanwhile waits, with those behind it", async () => {
+    const turns = await running(3);
+    failAt("too much", (rows) => {
+      rows.rollback();
+      throw systemError("SQLITE_FULL");
+    });
+    const { begin } = Connection.prototype;
+    let beginCount = 0;
+    vi.spyOn(Connection.prototype, "begin").mockImplementation(function (this: Connection, durability) {
+      // Together, the first alone, and then the second, which is too late.
+      if (++beginCount === 3) throw systemError("SQLITE_BUSY");
+      begin.call(this, durability);
+    });
+    const answers = Promise.allSettled([
+      append(turns[0] as Running, "key", "too much"),
+      append(turns[1] as Running, "key"),
+      append(turns[2] as Running, "key"),
+    ]);
+    await host.advance(64);
+    expect(await answers).toMatchObject([
+      { reason: { code: "STORE_FULL" } },
+      { value: { kind: "committed" } },
+      { value: { kind: "committed" } },
+    ]);
+    expect(beginCount).toBe(4);
   });
 
   test("control: taken for a refusal of the member, it fails those that did nothing wrong", async () => {

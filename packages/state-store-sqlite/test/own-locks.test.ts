@@ -78,6 +78,18 @@ test.skipIf(!hasLockTable)(
   60_000,
 );
 
+// Only Linux tells which locks a process holds.
+test.skipIf(!hasLockTable)("the lock of another process is none of this one's", { timeout: 60_000 }, async () => {
+  const path = join(folder(), "state.db");
+  const other = startProcess("turn-runner", [path, "other", "0"]);
+  for await (const _line of other.lines) break;
+  const { ino: inode } = statSync(path, { bigint: true });
+  expect(readFileSync("/proc/locks", "utf8")).toContain(`:${inode} `);
+  expect(OwnLocks.of([{ inode, position: sharedByte }])).toBe(undefined);
+  other.kill();
+  await other.ended;
+});
+
 test("a file without a lock, and a platform that tells of none, answer that nothing can be known", () => {
   const path = join(folder(), "plain");
   writeFileSync(path, "");

@@ -17,7 +17,8 @@ import { systemHost } from "@turnkeeper/kernel";
 import { verifyRecords } from "@turnkeeper/state-store";
 import type { SpoolStep, StateStore } from "@turnkeeper/state-store";
 import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { Connection } from "../src/connection.ts";
 import { grantOfTurn, grantTo, keysOf, says, turnOf } from "./scene.ts";
 import { startProcess } from "./store-process.ts";
 import { tempFolder } from "./temp-folder.ts";
@@ -129,6 +130,17 @@ describe("the spool of a store", () => {
     expect(await store.spool.waiting()).toEqual([]);
     await store.close();
   });
+});
+
+test("rule 7.8: a grant that brings steps back waits for the disk, since their file goes with it", async () => {
+  const store = await openSqliteStore(pathOf(), { host });
+  const { grant } = await turnOf(store, "a");
+  await store.turns.settleForeign(grant);
+  await store.spool.keep(step("late"));
+  const begin = vi.spyOn(Connection.prototype, "begin");
+  await grantTo(store, "b");
+  expect(begin.mock.calls.map(([durability]) => durability)).toEqual(["normal", "full"]);
+  await store.close();
 });
 
 describe("a line that is torn or damaged", () => {
