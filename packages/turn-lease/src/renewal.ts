@@ -122,7 +122,7 @@ export class Renewal {
     if (this.#phase !== "held") return false;
     const { endsInMs, hasSlept, ageMs } = this.#belief.look();
     // Looks come at intervals: the one nearest to the due time renews.
-    const isDue = hasSlept || this.#failure !== undefined || ageMs >= this.#options.renewEveryMs - this.#lookMs / 2;
+    const isDue = hasSlept || ageMs >= this.#options.renewEveryMs - this.#lookMs / 2;
     if (endsInMs <= 0) await this.#decide(false);
     else if (isDue && !this.#options.mayRenew()) await this.#readBack();
     else if (isDue) await this.#renew();

@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
 import { holderIdOf, scene, session, watch } from "./scene.ts";
 
@@ -20,7 +21,10 @@ test("an abort ends the waiting at once and leaves no timer, listener or registr
   await host.settle();
   expect(waiting.value).toEqual({ kind: "aborted", waitedMs: 1_100 });
   const [asked] = b.leases.acquires;
-  expect(await start("c").process.probe(b.process.identity, asked?.holder.holderId ?? "")).toBe("unknown-here");
+  const c = start("c").process;
+  expect(await c.probe(b.process.identity, asked?.holder.holderId ?? "")).toBe("unknown-here");
+  expect(await c.wake(b.process.identity, session, asked?.holder.holderId)).toBe("unknown-here");
+  expect(getEventListeners(abort.signal, "abort")).toEqual([]);
   await holder.lease.release();
   await close();
 });

@@ -196,3 +196,21 @@ test("after stopRenewal confirm lives on what belief is left, and after release 
   await expect(lease.confirm()).rejects.toMatchObject({ code: "LEASE_LOST", context: { cause: "released" } });
   await close();
 });
+
+test("a confirm that waits to ask a busy store again is answered when the renewal is stopped, and leaves no timer", async () => {
+  const one = scene();
+  const a = one.start("a");
+  const { lease } = await a.take();
+  standStill(one, 30_000);
+  a.leases.fail("renew", "STORE_BUSY");
+  let isAnswered = false;
+  const answer = lease.confirm().then(() => (isAnswered = true));
+  await one.host.advance(10);
+  expect(isAnswered).toBe(false);
+  lease.stopRenewal();
+  await one.host.settle();
+  expect(isAnswered).toBe(true);
+  await answer;
+  await lease.release();
+  await one.close();
+});

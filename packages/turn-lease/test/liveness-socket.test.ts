@@ -168,6 +168,26 @@ test("an answer that is no answer proves nothing", async () => {
   }
 });
 
+test("an answer of another instance than the one that was asked for says nothing of it", async () => {
+  const presence = await open();
+  const path = join(folder, "heir.sock");
+  const heir = { instanceId: "heir", active: true, woken: true };
+  const server = createServer((socket) => void socket.resume().end(`${JSON.stringify(heir)}\n`));
+  await new Promise<void>((resolve) => void server.listen(path, resolve));
+  const target = { ...presence.identity, instanceId: "earlier", socketPath: path };
+  expect(await presence.probe(target, "x")).toBe("unknown");
+  expect(await presence.wake(target, "s", "x")).toBe("unknown");
+  await new Promise((resolve) => void server.close(resolve));
+});
+
+test("rule 7.12: only a refused connection is told as one; any other error but absence proves nothing", async () => {
+  const file = join(folder, "file");
+  writeFileSync(file, "no socket");
+  expect(await askLiveness(systemHost.timers, file, {})).toEqual({ kind: "refused" });
+  expect(await askLiveness(systemHost.timers, join(folder, "none.sock"), {})).toEqual({ kind: "absent" });
+  expect(await askLiveness(systemHost.timers, join(file, "beneath.sock"), {})).toEqual({ kind: "no-answer" });
+});
+
 test("opened twice for one folder it is one socket, removed when the last has closed; closing twice is safe", async () => {
   const first = await open();
   const second = await open();

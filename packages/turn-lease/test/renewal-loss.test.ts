@@ -97,6 +97,25 @@ test("LEASE-3 control: without counting from the sending it fails, belief outlas
   expect(beliefEndedAtMs).toBeGreaterThan(grantableAtMs);
 });
 
+test("LEASE-3: and so it does after a renewal: from before that was sent", async () => {
+  const { host, start, switchOff } = scene();
+  const a = start("a");
+  const { lease } = await a.take();
+  const parked = a.leases.park("renew", "answer");
+  await host.advance(61_000);
+  await parked.arrived;
+  const grantableAtMs = ((await a.leases.read("session-1"))?.expiresInMs ?? Number.NaN) + host.clock.bootMs();
+  await host.advance(120_000);
+  parked.resume();
+  await host.settle();
+  a.leases.fail("renew", "STORE_BUSY");
+  a.leases.fail("read", "STORE_BUSY");
+  while (!lease.lost.aborted) await host.advance(500);
+  await switchOff();
+  expect(host.clock.bootMs()).toBeGreaterThan(grantableAtMs - ttlMs + beliefMs - 1_000);
+  expect(host.clock.bootMs()).toBeLessThan(grantableAtMs);
+});
+
 test("rule 7.15: a renewal that fails is not a loss: it is repeated, and side effects go on while belief lasts", async () => {
   const { host, start, close } = scene();
   const a = start("a");
@@ -194,9 +213,11 @@ test("nothing that arrives after stopRenewal or release aborts: neither a lost r
     await parked.arrived;
     lease.stopRenewal();
     await usurp(store, lease.grant);
+    const { read: readCount } = a.leases.callCounts;
     parked.resume();
     await host.advance(400_000);
     expect(lease.lost.aborted).toBe(false);
+    expect(a.leases.callCounts.read).toBe(readCount);
     expect(await lease.release()).toEqual({ kind: "stale" });
     await close();
   }

@@ -208,3 +208,21 @@ test("a store that never tells the outcome is an error, and what it granted is l
   if (next.value?.kind === "granted") await next.value.lease.release();
   await close();
 });
+
+test("belief counts from the question that was granted, not from those that were refused before", async () => {
+  const { host, start, close } = scene();
+  const holder = (await start("b").take()).lease;
+  const a = start("a");
+  const asking = watch(a.acquire({ waitMs: 3_600_000 }));
+  await host.advance(260_000);
+  await holder.release();
+  await host.advance(1_000);
+  if (asking.value?.kind !== "granted") throw new Error("not granted");
+  const { lease } = asking.value;
+  a.leases.fail("renew", "STORE_BUSY");
+  await host.advance(200_000);
+  expect(lease.lost.aborted).toBe(false);
+  await lease.confirm();
+  await lease.release();
+  await close();
+});
