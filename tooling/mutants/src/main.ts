@@ -37,5 +37,11 @@ const verdicts = await sweep(meant, {
 });
 const caughtCount = verdicts.filter(({ isCaught }) => isCaught).length;
 const survivorCount = verdicts.length - caughtCount;
+const projects = [...new Set(verdicts.map(({ mutation }) => mutation.project))];
+for (const project of projects.length > 1 ? projects : []) {
+  const own = verdicts.filter(({ mutation }) => mutation.project === project);
+  const ownCaughtCount = own.filter(({ isCaught }) => isCaught).length;
+  console.log(`${project}: ${ownCaughtCount} caught, ${own.length - ownCaughtCount} survived`);
+}
 console.log(`mutants: ${caughtCount} caught, ${survivorCount} survived`);
 process.exitCode = survivorCount === 0 && verdicts.length === meant.length ? 0 : 1;

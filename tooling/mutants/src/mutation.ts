@@ -13,6 +13,8 @@ export interface Mutation {
   readonly project: string;
   /** Their files, from that folder. */
   readonly tests: readonly string[];
+  /** How the title of the one case begins that must notice, where its file has too many to run them all. */
+  readonly only?: string;
 }
 
 /** A mutation as its table writes it: names relative to its package, whose own tests must notice it. */
@@ -25,6 +27,8 @@ export interface MutationDraft {
   readonly guards: string;
   /** From `test`, without `.test.ts`. */
   readonly tests: readonly string[];
+  /** As in `Mutation`. */
+  readonly only?: string;
 }
 
 export function mutationsOf(project: string, drafts: readonly MutationDraft[]): readonly Mutation[] {

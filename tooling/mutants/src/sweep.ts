@@ -29,11 +29,16 @@ function verdictOn(mutation: Mutation, run: TestRun): Verdict {
 /** The named tests must pass while every guard stands, or their failing would say nothing. */
 async function checkWhole(copy: WorkspaceCopy, mutations: readonly Mutation[], signal?: AbortSignal): Promise<void> {
   for (const project of new Set(mutations.map((mutation) => mutation.project))) {
-    const files = mutations.filter((mutation) => mutation.project === project).flatMap(({ tests }) => tests);
-    const run = await runTests(path.join(copy.folder, "packages", project), [...new Set(files)], signal);
-    if (run.kind === "passed") continue;
-    const told = run.kind === "failed" ? run.title : run.why;
-    throw new Error(`The tests of ${project} do not pass with every guard in place: ${told}`);
+    const own = mutations.filter((mutation) => mutation.project === project);
+    for (const group of [own.filter(({ only }) => only === undefined), own.filter(({ only }) => only !== undefined)]) {
+      if (group.length === 0) continue;
+      const files = [...new Set(group.flatMap(({ tests }) => tests))];
+      const only = [...new Set(group.flatMap((mutation) => mutation.only ?? []))];
+      const run = await runTests(path.join(copy.folder, "packages", project), files, { only, signal });
+      if (run.kind === "passed") continue;
+      const told = run.kind === "failed" ? run.title : run.why;
+      throw new Error(`The tests of ${project} do not pass with every guard in place: ${told}`);
+    }
   }
 }
 
@@ -44,9 +49,10 @@ export async function sweep(mutations: readonly Mutation[], options: SweepOption
   const verdicts: Verdict[] = [];
   const lane = async (copy: WorkspaceCopy): Promise<void> => {
     for (let mutation = waiting.shift(); mutation && !signal?.aborted; mutation = waiting.shift()) {
-      const { project, tests } = mutation;
+      const { project, tests, only } = mutation;
       const folder = path.join(copy.folder, "packages", project);
-      const verdict = verdictOn(mutation, await copy.without(mutation, () => runTests(folder, tests, signal)));
+      const options = { only: only === undefined ? [] : [only], signal };
+      const verdict = verdictOn(mutation, await copy.without(mutation, () => runTests(folder, tests, options)));
       verdicts.push(verdict);
       onVerdict(verdict);
     }
