@@ -28,7 +28,7 @@ test.skipIf(why)(
   "a failed sync seals the store: nothing is acknowledged after it",
   async () => {
     const chosen = faults.filter(({ name }) => name === "sync-eio");
-    const [report] = await runInjections(worker(), { faults: chosen, pointCount: 4 });
+    const [report] = await runInjections(worker(), { faults: chosen, pointCount: 8 });
     expect(report?.findings).toEqual([]);
     expect(report?.sealed).toBeGreaterThan(0);
   },

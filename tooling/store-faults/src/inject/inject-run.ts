@@ -36,8 +36,10 @@ export interface FaultReport {
 const sessionCount = 4;
 /** Small enough to be swept, and still all of it: making the store, group commits, checkpoints, closing, opening again. */
 const work = { sessionCount, laneCount: 4, turnCount: 3, lifeCount: 2, checkpointPages: 12, mode: "honest" } as const;
-/** A run takes a second or two; what takes longer waits for something. */
-const patienceMs = 30_000;
+/** A run takes a second or two, on a busy machine some more; what takes longer than this waits for something. */
+const patienceMs = 120_000;
+/** Where waiting is expected nobody needs to see the end of it. */
+const shortPatienceMs = 10_000;
 
 interface Met {
   readonly process: StoreProcess;
@@ -51,8 +53,7 @@ interface Met {
 /** Runs a process on a new store with the calls on its files traced, and one of them tampered with. */
 async function tracedRun(
   bundle: WorkerBundle,
-  name: string,
-  calls: string,
+  { name, calls, mayWait }: Pick<Fault, "name" | "calls" | "mayWait">,
   tampering: readonly string[],
 ): Promise<Met> {
   const folder = join(bundle.folder, `inject-${name}`);
@@ -66,10 +67,13 @@ async function tracedRun(
   const workload: Workload = { ...work, path, name: "w", seed: 1 };
   const process = new StoreProcess(bundle.script, workload, ["strace", ...options]);
   let hasWaited = false;
-  const deadline = setTimeout(() => {
-    hasWaited = true;
-    process.kill();
-  }, patienceMs);
+  const deadline = setTimeout(
+    () => {
+      hasWaited = true;
+      process.kill();
+    },
+    mayWait ? shortPatienceMs : patienceMs,
+  );
   await process.ended;
   clearTimeout(deadline);
   const lines = (await readFile(log, "latin1")).split("\n").map((line) => line.replace(/^\d+ +/, ""));
@@ -79,7 +83,7 @@ async function tracedRun(
 /** How often a store at work makes each kind of call, told once for a whole sweep. */
 async function callCounts(bundle: WorkerBundle, faults: readonly Fault[]): Promise<(fault: Fault) => number> {
   const all = [...new Set(faults.flatMap(({ calls }) => calls.split(",")))];
-  const { calls, folder } = await tracedRun(bundle, "untouched", all.join(","), []);
+  const { calls, folder } = await tracedRun(bundle, { name: "untouched", calls: all.join(",") }, []);
   await rm(folder, { recursive: true });
   return (fault) => calls.filter((line) => fault.calls.split(",").includes(line.slice(0, line.indexOf("(")))).length;
 }
@@ -108,7 +112,7 @@ class Sweep {
   async #try(point: number): Promise<void> {
     const { name, calls, action, isLasting, mayWait } = this.#fault;
     const tampering = ["-e", `inject=${calls}:${action}:when=${point}${isLasting ? "+" : ""}`];
-    const met = await tracedRun(this.#bundle, `${name}-${point}`, calls, tampering);
+    const met = await tracedRun(this.#bundle, { ...this.#fault, name: `${name}-${point}` }, tampering);
     const { process, path, folder, hasWaited } = met;
     const where = `${name} at call ${point}`;
     const report = (kind: Finding["kind"], detail: string): void =>
