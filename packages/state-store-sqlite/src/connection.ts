@@ -28,7 +28,9 @@ export class Connection {
       timeout: nativeBusyMs,
     });
     this.#database.exec("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0;");
-    if (access === "write") this.#database.exec(`PRAGMA journal_size_limit = ${walLimitBytes}`);
+    if (access === "write")
+      // SQLite's own checkpoints keep a failed sync to themselves.
+      this.#database.exec(`PRAGMA journal_size_limit = ${walLimitBytes}; PRAGMA wal_autocheckpoint = 0`);
   }
 
   #prepared(sql: string): Statement {
@@ -103,6 +105,11 @@ export class Connection {
 
   rollback(): void {
     if (this.isInTransaction) this.run("ROLLBACK");
+  }
+
+  /** Brings what it can of the log into the database, and waits for nobody. Throws what SQLite throws. */
+  checkpoint(): void {
+    this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)");
   }
 
   close(): void {

@@ -13,7 +13,8 @@
  * | --- | --- | --- | --- |
  * | open | write, files intact | open | BEGIN IMMEDIATE, body, COMMIT, identity again, answer |
  * | open | lock held by another process | open | wait in `await`, run again, STORE_BUSY when patience ends |
- * | open | files moved, structural error, failed sync | sealed | the call and all that wait are rejected |
+ * | open | files moved, structural error, failed sync, a checkpoint's too | sealed | the call and all that wait are rejected |
+ * | open | the log is long | open | a checkpoint, behind the answers |
  * | open | close | closed | connections closed, the WAL checkpointed |
  * | sealed | write, read, close | sealed | rejected; not one system call on the files |
  */
@@ -53,6 +54,11 @@ export interface WriteCall extends Call {
   readonly durability: Durability;
 }
 
+/** As long as SQLite itself lets a log grow: some 4 MB. */
+const checkpointFrames = 1_000;
+/** A look at the log's length costs a commit's fiftieth. */
+const commitsPerLook = 16;
+
 interface Parts {
   readonly file: StoreFile;
   readonly reader: Connection;
@@ -67,6 +73,8 @@ export class SharedDatabase {
   readonly #guard: StoreGuard;
   readonly #queue: WriteQueue;
   #seal: StoreError | undefined;
+  #commitCount = 0;
+  #isClosed = false;
 
   constructor(parts: Parts) {
     this.file = parts.file;
@@ -135,6 +143,7 @@ export class SharedDatabase {
    */
   close(): boolean {
     if (this.isSealed()) return false;
+    this.#isClosed = true;
     this.#reader.close();
     this.#writer.close();
     this.#guard.end();
@@ -165,7 +174,26 @@ export class SharedDatabase {
       return this.#settleFailed(error, phase, group.writes);
     }
     group.answer();
+    for (const { host } of group.writes.slice(0, 1)) this.#countCommit(host);
     return group.writes.length;
+  }
+
+  /** The log grows with every commit; now and then one looks at how long it is. */
+  #countCommit(host: Host): void {
+    if (++this.#commitCount % commitsPerLook !== 0 || this.#guard.logFrameCount < checkpointFrames) return;
+    // Behind the answers: nobody's write waits for it.
+    host.timers.soon(() => this.#checkpoint());
+  }
+
+  /** A sync that fails here is as final as that of a commit: rows that were lost in the log may lie before later ones. */
+  #checkpoint(): void {
+    if (this.#isClosed || this.#seal !== undefined) return;
+    try {
+      this.#check(this.#guard.look());
+      this.#writer.checkpoint();
+    } catch (error) {
+      if (!isBusy(error)) this.#diagnose(error, this.#writer, "begin");
+    }
   }
 
   #settleFailed(error: unknown, phase: Phase, writes: readonly Write[]): number {

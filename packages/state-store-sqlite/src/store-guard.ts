@@ -71,6 +71,16 @@ class FollowedFile {
   }
 }
 
+/** What the index of the log says of it; absent when it was cut short. */
+function indexOf(anchor: FileAnchor): { readonly pageSize: number; readonly frameCount: number } | undefined {
+  const bytes = anchor.head();
+  if (bytes.length < index.length) return undefined;
+  // In the byte order of the machine, unlike everything else that SQLite stores. 65,536 is kept as 1.
+  const [pageSize = 0] = new Uint16Array(bytes.buffer, bytes.byteOffset + index.pageSize, 1);
+  const [frameCount = 0] = new Uint32Array(bytes.buffer, bytes.byteOffset + index.frameCount, 1);
+  return { pageSize: pageSize === 1 ? 65_536 : pageSize, frameCount };
+}
+
 interface Log {
   readonly wal: FollowedFile;
   readonly shm: FollowedFile;
@@ -136,6 +146,11 @@ export class StoreGuard {
     return this.#log !== undefined && this.#lookAtLog() === undefined;
   }
 
+  /** How many pages the log holds, checkpointed or not; it begins anew when all of them are. */
+  get logFrameCount(): number {
+    return (this.#log && indexOf(this.#log.shmAnchor)?.frameCount) ?? 0;
+  }
+
   /** Only after every connection to the file is closed. */
   end(): void {
     this.#anchor.close();
@@ -164,12 +179,10 @@ export class StoreGuard {
 
   #inspectLog({ wal, shm, shmAnchor, locks }: Log): FileFinding | undefined {
     if (shm.look() !== undefined) return "deleted";
-    const bytes = shmAnchor.head();
-    if (bytes.length < index.length) return "truncated";
-    // In the byte order of the machine, unlike everything else that SQLite stores. 65,536 is kept as 1.
-    const [pageSize = 0] = new Uint16Array(bytes.buffer, bytes.byteOffset + index.pageSize, 1);
-    const [frameCount = 0] = new Uint32Array(bytes.buffer, bytes.byteOffset + index.frameCount, 1);
-    const frameBytes = frameHeaderBytes + (pageSize === 1 ? 65_536 : pageSize);
+    const told = indexOf(shmAnchor);
+    if (!told) return "truncated";
+    const { pageSize, frameCount } = told;
+    const frameBytes = frameHeaderBytes + pageSize;
     if (frameCount > 0 && wal.size < BigInt(logHeaderBytes + frameCount * frameBytes)) return "truncated";
     return locks === undefined || locks.areHeld() ? undefined : "unlocked";
   }

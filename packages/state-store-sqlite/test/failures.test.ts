@@ -1,6 +1,8 @@
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { CodedError, systemHost } from "@turnkeeper/kernel";
 import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
+import type { SqliteStore } from "@turnkeeper/state-store-sqlite";
 import { describe, expect, test, vi } from "vitest";
 import { Connection } from "../src/connection.ts";
 import { explain, isBusy, isFinal } from "../src/store-failure.ts";
@@ -138,6 +140,49 @@ test("a failed sync seals the store: a later one could succeed without having br
   });
   await expect(append()).rejects.toMatchObject({ code: "STORE_IO", context: { isIndeterminate: true } });
   await expect(append()).rejects.toMatchObject({ code: "STORE_IO", message: expect.stringMatching(/is sealed/) });
+  await store.close();
+});
+
+/** Appends until the log would have been checkpointed twice over. */
+async function appendMuch(store: SqliteStore): Promise<void> {
+  const { grant, turnId } = await turnOf(store, "a");
+  for (let index = 0; index < 160; index++)
+    await store.transcript.append({ grant, turnId, entries: [says(`key-${index}`, "x".repeat(60_000))] });
+}
+
+test("a long log is checkpointed behind the answers, by the store itself, and begins anew", async () => {
+  const store = await openSqliteStore(pathOf(), { host });
+  const checkpoint = vi.spyOn(Connection.prototype, "checkpoint");
+  await appendMuch(store);
+  expect(checkpoint.mock.calls.length).toBeGreaterThan(1);
+  // 160 appends of 15 pages and more; the log was begun anew in between.
+  expect(statSync(`${pathOf()}-wal`).size).toBeLessThan(160 * 15 * 4096);
+  await store.close();
+  const connection = new Connection(pathOf(), "write");
+  expect(connection.pragma("wal_autocheckpoint")).toBe(0);
+  connection.close();
+});
+
+test("a checkpoint whose sync fails seals the store: what was lost in the log may lie before later rows", async () => {
+  const store = await openSqliteStore(pathOf(), { host });
+  vi.spyOn(Connection.prototype, "checkpoint").mockImplementation(() => {
+    throw systemError("SQLITE_IOERR_FSYNC");
+  });
+  await expect(appendMuch(store)).rejects.toMatchObject({
+    code: "STORE_IO",
+    context: { isIndeterminate: false },
+    message: expect.stringMatching(/is sealed/),
+  });
+  await store.close();
+});
+
+test("a checkpoint that somebody else's lock refuses is tried again later", async () => {
+  const store = await openSqliteStore(pathOf(), { host });
+  const checkpoint = vi.spyOn(Connection.prototype, "checkpoint").mockImplementationOnce(() => {
+    throw systemError("SQLITE_BUSY");
+  });
+  await appendMuch(store);
+  expect(checkpoint.mock.calls.length).toBeGreaterThan(1);
   await store.close();
 });
 

@@ -6,13 +6,13 @@ import type { Workload } from "./workload.ts";
  * `normal` an SQLite that never waits for the disk, whatever the store asks of it.
  */
 export function shapeSqlite({ checkpointPages, mode }: Pick<Workload, "checkpointPages" | "mode">): void {
-  const seen = new WeakSet<Database.Database>();
   const exec = Reflect.get(Database.prototype, "exec") as (this: Database.Database, sql: string) => Database.Database;
   Database.prototype.exec = function (this: Database.Database, sql: string) {
-    if (!seen.has(this)) {
-      seen.add(this);
-      if (checkpointPages !== undefined) exec.call(this, `PRAGMA wal_autocheckpoint = ${checkpointPages}`);
-    }
-    return exec.call(this, mode === "normal" ? sql.replace("synchronous = FULL", "synchronous = NORMAL") : sql);
+    // The store checkpoints by itself, and rarely: SQLite does it here instead.
+    const checkpointing = sql.replace("wal_autocheckpoint = 0", `wal_autocheckpoint = ${checkpointPages ?? 0}`);
+    return exec.call(
+      this,
+      mode === "normal" ? checkpointing.replace("synchronous = FULL", "synchronous = NORMAL") : checkpointing,
+    );
   };
 }
