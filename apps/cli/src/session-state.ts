@@ -2,6 +2,7 @@ import { readTurnStatus } from "@turnkeeper/agent-core";
 import type { TurnStatus } from "@turnkeeper/agent-core";
 import type { Holder, LeaseView, PendingInput, RunningTurn, Runner, StateStore } from "@turnkeeper/state-store";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
+import { printable } from "./display/style.ts";
 import { secondsText } from "./display/tool-line.ts";
 
 /** Whether a holder or runner still works: `leaked` when its process lives and knows nothing of it. */
@@ -111,15 +112,18 @@ export function whatIsNext(state: SessionState): string {
           : "Its process has forgotten it";
     return `${why}: whoever runs this session next settles the turn as crashed and goes on at once.${live ? ` That is ${who(live.input)}.` : ` Nobody waits; ${start}.`}`;
   }
+  if (lease && state.holderPulse === "unknown" && !turn?.stop) {
+    const end = lease.standing === "live" ? ` in ${secondsText(lease.expiresInMs)}` : "";
+    return `Its process does not answer: it is stopped, busy, or out of reach. If it renews, the turn goes on; if not, the lease runs out${end} and whoever runs this session next settles the turn as crashed.${after}`;
+  }
   if (lease) {
+    const approval = state.status?.waits.find(({ kind }) => kind === "approval");
+    if (approval && !turn?.stop)
+      return `The turn waits for somebody to allow or deny ${printable(approval.name)}, at most ${secondsText(approval.endsInMs)} more.${after}`;
     const silenceMs = stopsInMs(state);
     const unless = silenceMs === undefined ? "" : ` Without progress it is stopped in ${secondsText(silenceMs)}.`;
     const ends = turn?.stop ? "The turn is being stopped." : `The turn goes on to its end.${unless}`;
-    const unsure =
-      state.holderPulse === "unknown"
-        ? ` Should its process be gone, the session is free when the lease runs out.`
-        : "";
-    return `${ends}${after}${unsure}`;
+    return `${ends}${after}`;
   }
   if (live) return `${who(live.input)} runs input ${live.input.inputId} now.`;
   if (waiting.length > 0) return `Nothing runs. What waits is run by the next process that uses the session; ${start}.`;

@@ -89,6 +89,7 @@ describe("stopping a turn", () => {
     const silent = await runInside(["why", "s"], { home });
     run.child.kill("SIGCONT");
     expect(silent.stdout).toContain("its process does not say what it is doing");
+    expect(silent.stdout).toMatch(/next +Its process does not answer: .* the lease runs out in /);
     const top = await runInside(["top", "--json"], { home });
     expect(JSON.parse(top.stdout)).toMatchObject({ session: "s", pid: run.pid, state: "alive", pendingCount: 0 });
     const askedAt = performance.now();

@@ -150,7 +150,8 @@ class Scheduler implements PeriodicScheduler {
     try {
       const answer = task.run();
       if (isThenable(answer)) {
-        answer.then(
+        // A promise of ours: one of theirs may settle twice, or throw while it is asked.
+        new Promise((resolve) => resolve(answer)).then(
           (settled) => this.#settle(task, lateMs, settled),
           (error: unknown) => this.#fail(task, lateMs, error),
         );

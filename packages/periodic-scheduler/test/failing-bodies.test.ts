@@ -23,6 +23,23 @@ test("a body that throws or rejects is reported with its name, and runs again", 
   await scheduler.close();
 });
 
+test("SCHED-1: an answer that settles and then throws counts once, and delays nobody", async () => {
+  const host = virtualHost();
+  const scheduler = createPeriodicScheduler({ host, onError: () => {} }, { slackMs: 0 });
+  // What a broken promise library hands out.
+  const answer = Promise.resolve();
+  vi.spyOn(answer, "then").mockImplementation((resolve) => {
+    void resolve?.();
+    throw new Error("thrown behind its own answer");
+  });
+  const odd = scheduler.schedule(() => answer, 100, { name: "odd" });
+  const other = scheduler.schedule(() => {}, 100, { name: "other" });
+  await host.advance(1_000);
+  expect([odd.runCount, other.runCount]).toEqual([10, 10]);
+  await scheduler.close();
+  expect(host.pendingTimerCount()).toBe(0);
+});
+
 test("without a reporter a failure becomes a process warning, so it is never silent", async () => {
   const host = virtualHost();
   const emitWarning = vi.spyOn(process, "emitWarning").mockImplementation(() => {});

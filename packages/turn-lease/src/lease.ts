@@ -22,8 +22,8 @@ export interface TurnLease {
   /** Aborts when the lease is lost, with a `LEASE_LOST` error as its reason: stop the turn. Never after `stopRenewal`. */
   readonly lost: AbortSignal;
   /**
-   * Resolves while the lease is held. To be awaited before each side effect: where the last renewal is too old, or the
-   * machine slept, it renews in the store first. Throws `LEASE_LOST`. Keeps LEASE-3.
+   * Resolves while the lease is held. To be awaited before each side effect: when the TTL less its margin is over
+   * since the last renewal, or the machine slept, it renews in the store first. Throws `LEASE_LOST`. Keeps LEASE-3.
    */
   confirm(): Promise<void>;
   /** The turn is over: no renewal is sent any more and `lost` stays as it is. Safe to repeat. */

@@ -17,9 +17,10 @@ const pulseText: Readonly<Record<Pulse, string>> = {
 
 const age = (nowMs: number, atMs: number): string => `${secondsText(Math.max(0, nowMs - atMs))} ago`;
 
-function leaseText(lease: LeaseView): string {
+function leaseText(lease: LeaseView, pulse: Pulse | undefined): string {
   const renewals = `${lease.renewCount} ${lease.renewCount === 1 ? "renewal" : "renewals"}`;
   const head = `fencing token ${lease.fencingToken}, ${renewals}`;
+  if (pulse === "dead" || pulse === "leaked") return `${head}, but nobody holds it any more`;
   switch (lease.standing) {
     case "live":
       return `${head}, runs out in ${secondsText(lease.expiresInMs)} unless it is renewed`;
@@ -43,7 +44,7 @@ export function stateLines(state: SessionState, nowMs: number, style: Style): re
   if (lease) {
     lines.push(
       line("holder", `${holderText(lease.holder)} (${pulseText[holderPulse ?? "unknown"]})`),
-      line("lease", leaseText(lease)),
+      line("lease", leaseText(lease, holderPulse)),
     );
   }
   if (turn) {
