@@ -255,4 +255,24 @@ export const settlementCases: readonly ConformanceCase[] = [
       assert.equal(next.granted.predecessor, undefined);
     },
   },
+  {
+    id: "PAIR-1f",
+    title: "a key of the store's own that somebody used already keeps no turn open and no input waiting",
+    async run({ open }) {
+      const store = await open();
+      const { grant, turnId } = await startTurn(store, "a");
+      await offered(store, "b", "steer-1", { onBusy: "steer" });
+      const taken = ["input/steer-1", `${turnId}/call-1/unknown`];
+      const entries = [...taken.map((key) => says(key, "mine")), calls("call", "call-1")];
+      await store.transcript.append({ grant, turnId, entries });
+      assert.equal((await store.inbox.takeSteers(grant, turnId)).kind, "taken");
+      await store.turns.end({ grant, turnId, outcome: "answered", release: true });
+      const stored = (await store.transcript.load(session)).entries;
+      assert.deepEqual(
+        stored.map(({ body }) => body.role),
+        ["user", "assistant", "assistant", "assistant", "user", "tool"],
+      );
+      await assertVerified(store);
+    },
+  },
 ];
