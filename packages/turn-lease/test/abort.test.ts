@@ -24,8 +24,16 @@ test("an abort ends the waiting at once and leaves no timer, listener or registr
   const c = start("c").process;
   expect(await c.probe(b.process.identity, asked?.holder.holderId ?? "")).toBe("unknown-here");
   expect(await c.wake(b.process.identity, session, asked?.holder.holderId)).toBe("unknown-here");
-  expect(getEventListeners(abort.signal, "abort")).toEqual([]);
   await holder.lease.release();
+  await close();
+});
+
+test("a signal that outlives the waiting is let go with the grant", async () => {
+  const { start, close } = scene();
+  const { signal } = new AbortController();
+  const { lease } = await start("a").take({ signal });
+  expect(getEventListeners(signal, "abort")).toEqual([]);
+  await lease.release();
   await close();
 });
 
