@@ -9,6 +9,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: '"SELECT 1 AS stands FROM lease WHERE session_id = ? AND holder_id = ? AND ? > 0"',
     guards: "APPEND-1",
     tests: ["conformance"],
+    only: "APPEND-1c:",
   },
   {
     id: "grant-stands-by-token-alone",
@@ -17,6 +18,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: '"SELECT 1 AS stands FROM lease WHERE session_id = ? AND ? IS NOT NULL AND fencing_token = ?"',
     guards: "APPEND-1",
     tests: ["conformance"],
+    only: "APPEND-1b:",
   },
   {
     id: "token-not-raised",
@@ -25,6 +27,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "const fencingToken = row?.fencing_token ?? 1;",
     guards: "LEASE-2",
     tests: ["conformance"],
+    only: "LEASE-1h:",
   },
   {
     id: "renewed-under-an-old-token",
@@ -35,6 +38,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
      WHERE session_id = ? AND ? IS NOT NULL AND ? > 0`,
     guards: "LEASE-4",
     tests: ["conformance"],
+    only: "LEASE-4:",
   },
   {
     id: "renewal-not-counted",
@@ -43,6 +47,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "renew_count = renew_count + 0",
     guards: "LEASE-5",
     tests: ["conformance"],
+    only: "LEASE-1j:",
   },
   {
     id: "released-under-an-old-token",
@@ -53,6 +58,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
      WHERE session_id = ? AND ? IS NOT NULL AND ? > 0`,
     guards: "LEASE-4",
     tests: ["conformance"],
+    only: "LEASE-4:",
   },
   {
     id: "settlement-keeps-the-token",
@@ -61,6 +67,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "SET fencing_token = fencing_token + 0 * ?, holder_id",
     guards: "7.13",
     tests: ["conformance"],
+    only: "TURN-SETTLE:",
   },
   {
     id: "take-of-another-grant",
@@ -69,6 +76,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "if (!reclaim || !isHeld(row)) return false;",
     guards: "7.12",
     tests: ["conformance"],
+    only: "LEASE-5b:",
   },
   {
     id: "take-in-spite-of-a-renewal",
@@ -77,6 +85,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "return true;",
     guards: "7.12",
     tests: ["conformance"],
+    only: "LEASE-1l:",
   },
   {
     id: "standing-lease-granted-again",
@@ -85,6 +94,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: 'lease.standing === "other-boot" && !standsAsJudged',
     guards: "LEASE-1",
     tests: ["conformance"],
+    only: "LEASE-1:",
   },
   {
     id: "expired-lease-held-for-ever",
@@ -93,6 +103,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "!standsAsJudged",
     guards: "LEASE-1",
     tests: ["conformance"],
+    only: "LEASE-1c:",
   },
   {
     id: "grant-not-answered-again",
@@ -101,6 +112,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "7.12",
     tests: ["conformance"],
+    only: "LEASE-1l:",
   },
   {
     id: "grant-answered-again-unrenewed",
@@ -109,6 +121,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "LEASE-3",
     tests: ["conformance"],
+    only: "LEASE-1l:",
   },
   {
     id: "crashed-turn-not-settled-by-the-grant",
@@ -117,6 +130,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "const predecessor = undefined as ReturnType<typeof settleCrashed>;",
     guards: "7.13",
     tests: ["conformance"],
+    only: "INBOX-STEER-b:",
   },
   {
     id: "wake-up-of-a-lost-race-kept",
@@ -125,6 +139,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "7.10",
     tests: ["conformance"],
+    only: "QUEUE-SLEEPER:",
   },
   {
     id: "write-into-an-ended-turn",
@@ -133,6 +148,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "if (session && turn) return session;",
     guards: "APPEND-1",
     tests: ["conformance"],
+    only: "INBOX-STEER-b:",
   },
   {
     id: "taken-message-not-in-the-transcript",
@@ -141,6 +157,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "7.1",
     tests: ["conformance"],
+    only: "INBOX-STEER:",
   },
   {
     id: "open-call-left-by-the-end",
@@ -149,6 +166,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "PAIR-1",
     tests: ["conformance"],
+    only: "TURN-RELEASE:",
   },
   {
     id: "taken-input-left-by-the-end",
@@ -157,6 +175,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "INBOX-1",
     tests: ["conformance"],
+    only: "INBOX-1:",
   },
   {
     id: "settlement-not-on-disk",
@@ -173,6 +192,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "7.10",
     tests: ["conformance"],
+    only: "QUEUE-SLEEPER:",
   },
   {
     id: "settled-twice",
@@ -181,6 +201,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "WHERE session_no = ? AND input_id = ?`",
     guards: "INBOX-1",
     tests: ["conformance"],
+    only: "INBOX-1b:",
   },
   {
     id: "claim-period-begun-anew",
@@ -189,6 +210,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "7.10",
     tests: ["conformance"],
+    only: "QUEUE-SLEEPER:",
   },
   {
     id: "input-of-another-abandoned",
@@ -197,6 +219,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "ended_as IS NULL AND ? IS NOT NULL`",
     guards: "7.10",
     tests: ["conformance"],
+    only: "INBOX-ABANDON:",
   },
   {
     id: "queue-out-of-order",
@@ -205,6 +228,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: 'AND ended_as IS NULL ORDER BY seq DESC"',
     guards: "7.10",
     tests: ["conformance"],
+    only: "INBOX-2f:",
   },
   {
     id: "queue-number-not-raised",
@@ -213,6 +237,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "7.10",
     tests: ["conformance"],
+    only: "INBOX-2f:",
   },
   {
     id: "sealed-file-read",
@@ -238,14 +263,6 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: 'const level = durability !== "normal" || this.#isRollbackJournal !== undefined ? "NORMAL"',
     guards: "APPEND-3",
     tests: ["busy"],
-  },
-  {
-    id: "turn-begun-twice",
-    file: "sqlite-leases",
-    find: "if (session && begin && findTurn(tx, session, begin.turnId))",
-    replace: 'if (session && begin && findTurn(tx, session, ""))',
-    guards: "7.1",
-    tests: ["conformance"],
   },
   {
     id: "rollback-journal-not-durable",
@@ -342,6 +359,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
       "ENTRY_CONFLICT",`,
     guards: "7.6",
     tests: ["conformance"],
+    only: "APPEND-2f:",
   },
   {
     id: "own-key-taken-sticks",
@@ -350,6 +368,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "7.13",
     tests: ["conformance"],
+    only: "PAIR-1f:",
   },
   {
     id: "call-stored-twice",
@@ -360,6 +379,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
 `,
     guards: "PAIR-1",
     tests: ["conformance"],
+    only: "PAIR-1d:",
   },
   {
     id: "result-without-a-call",
@@ -370,6 +390,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
 `,
     guards: "PAIR-1",
     tests: ["conformance"],
+    only: "PAIR-1d:",
   },
   {
     id: "later-entries-summarised-away",
@@ -378,6 +399,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "AND seq > ? AND place <= ? + 1000000 AND archived = 0",
     guards: "COMP-1",
     tests: ["conformance"],
+    only: "COMP-1:",
   },
   {
     id: "begun-under-an-old-token",
@@ -386,6 +408,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: 'if (!lease || lease.holder_id === null) return { kind: "stale-token" };',
     guards: "APPEND-1",
     tests: ["conformance"],
+    only: "TURN-BEGIN-e:",
   },
   {
     id: "two-turns-at-once",
@@ -394,14 +417,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: 'if (running && running.turn_id === "")',
     guards: "LEASE-1",
     tests: ["conformance"],
-  },
-  {
-    id: "ended-turn-begun-again",
-    file: "sqlite-turns",
-    find: "if (!running && findTurn(tx, session, turnId))",
-    replace: 'if (!running && findTurn(tx, session, ""))',
-    guards: "INBOX-1",
-    tests: ["conformance"],
+    only: "TURN-BEGIN-e:",
   },
   {
     id: "ended-again-otherwise",
@@ -410,6 +426,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: '} else if (turn.turn_id === "") {',
     guards: "INBOX-1",
     tests: ["conformance"],
+    only: "TURN-END-d:",
   },
   {
     id: "foreign-turn-settled-unjudged",
@@ -418,6 +435,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "freeLease(tx, grant, 1);",
     guards: "7.13",
     tests: ["conformance"],
+    only: "TURN-SETTLE-b:",
   },
   {
     id: "another-turn-asked-to-stop",
@@ -426,6 +444,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "INT-2",
     tests: ["conformance"],
+    only: "TURN-STOP-d:",
   },
   {
     id: "stop-softened",
@@ -434,6 +453,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "turn.stop === undefined || stop.hard !== turn.stop.hard",
     guards: "7.18",
     tests: ["conformance"],
+    only: "TURN-STOP-b:",
   },
   {
     id: "append-under-an-old-token",
@@ -445,6 +465,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
   addEntries`,
     guards: "APPEND-1",
     tests: ["conformance"],
+    only: "TURN-SETTLE-d:",
   },
   {
     id: "token-before-the-keys",
@@ -453,6 +474,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "7.6",
     tests: ["conformance"],
+    only: "APPEND-2e:",
   },
   {
     id: "input-of-others-settled",
@@ -461,6 +483,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "if (input === undefined)",
     guards: "APPEND-2",
     tests: ["conformance"],
+    only: "INBOX-1b:",
   },
   {
     id: "summary-of-another-basis",
@@ -469,6 +492,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "COMP-1",
     tests: ["conformance"],
+    only: "COMP-1b:",
   },
   {
     id: "compacted-under-an-old-token",
@@ -480,6 +504,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
   if (session.compaction`,
     guards: "APPEND-1",
     tests: ["conformance"],
+    only: "COMP-1e:",
   },
   {
     id: "other-text-under-the-same-id",
@@ -488,6 +513,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "7.3",
     tests: ["conformance"],
+    only: "INBOX-2b:",
   },
   {
     id: "settled-input-run-again",
@@ -496,6 +522,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: 'return input.state === "settled";',
     guards: "INBOX-2",
     tests: ["conformance"],
+    only: "INBOX-2:",
   },
   {
     id: "input-accepted-twice",
@@ -504,6 +531,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: 'if (session && known && known.state === "taken")',
     guards: "INBOX-2",
     tests: ["conformance"],
+    only: "INBOX-2:",
   },
   {
     id: "rejected-and-stored",
@@ -512,6 +540,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "7.2",
     tests: ["conformance"],
+    only: "INBOX-ONBUSY-c:",
   },
   {
     id: "runner-of-another-replaced",
@@ -520,6 +549,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: 'if (known.state !== "pending") return known;',
     guards: "INBOX-2",
     tests: ["conformance"],
+    only: "INBOX-2d:",
   },
   {
     id: "steers-taken-under-an-old-token",
@@ -528,6 +558,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "APPEND-1",
     tests: ["conformance"],
+    only: "INBOX-STEER-b:",
   },
   {
     id: "taken-input-withdrawn",
@@ -536,6 +567,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "7.2",
     tests: ["conformance"],
+    only: "INBOX-WITHDRAW:",
   },
   {
     id: "file-not-looked-at-before-a-write",
@@ -597,6 +629,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "APPEND-2",
     tests: ["conformance"],
+    only: "INBOX-1b:",
   },
   {
     id: "durability-not-raised",
@@ -962,6 +995,6 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "APPEND-1",
     tests: ["conformance"],
-    only: "TURN-END-f",
+    only: "TURN-END-f:",
   },
 ]);
