@@ -28,7 +28,10 @@ function tinyRepository(guard = "age >= 18"): string {
     "packages/door/test/door.test.ts",
     `import { expect, test } from "vitest";
 import { opens } from "../src/door.ts";
-test("nobody under 18 gets in", () => {
+test("somebody gets in", () => {
+  expect(opens(17)).toBe(false);
+});
+test("nobody under (18) gets in", () => {
   expect(opens(17)).toBe(false);
   expect(opens(18)).toBe(true);
 });
@@ -64,26 +67,26 @@ describe("a mutation", () => {
 });
 
 describe("a sweep", { timeout: 120_000 }, () => {
-  it("tells a mutation that a test catches from one that none does, and from one that does not even load", async () => {
+  it("tells a mutation that the test it names catches from one that none does, and from one that does not even load", async () => {
     const mutations = [
-      doorMutation({}),
-      doorMutation({ id: "ever-older", find: "age < 1000", replace: "true" }),
-      doorMutation({ id: "no-code", replace: "((" }),
+      doorMutation({ only: "nobody under (18)" }),
+      doorMutation({ id: "ever-older", find: "age < 1000", replace: "true", only: "nobody under" }),
+      doorMutation({ id: "no-code", replace: "((", only: "nobody under" }),
     ];
     const verdicts = await sweep(mutations, { root: tinyRepository(), laneCount: 1, onVerdict: () => {} });
     expect(verdicts.map(({ isCaught, told }) => [isCaught, told.split("\n")[0]])).toEqual([
-      [true, "nobody under 18 gets in"],
+      [true, "nobody under (18) gets in"],
       [false, "every test passed"],
       [false, expect.stringContaining("Transform failed")],
     ]);
   });
 
   it("is refused where the tests fail with every guard in place", async () => {
-    const swept = sweep([doorMutation({ find: "age >= 10" })], {
+    const swept = sweep([doorMutation({ find: "age >= 10", only: "nobody under" })], {
       root: tinyRepository("age >= 10"),
       laneCount: 1,
       onVerdict: () => {},
     });
-    await expect(swept).rejects.toThrow("do not pass with every guard in place: nobody under 18 gets in");
+    await expect(swept).rejects.toThrow("do not pass with every guard in place: nobody under (18) gets in");
   });
 });

@@ -9,14 +9,7 @@ import { mutationTable } from "../src/table.ts";
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 
 /** Quick ones, so that what catches mutants is itself known to work; the whole sweep runs by hand. */
-const sample = new Set([
-  "interrupt/claim-not-asked",
-  "interrupt/claim-consumed-before-the-wait",
-  "interrupt/commit-cancelled-before-the-claim",
-  "interrupt/claim-judged-before-the-poll-phase",
-  "compression-fence/newer-commit-finished",
-  "compression-fence/two-commits-at-once",
-]);
+const sample = new Set(["interrupt/claim-not-asked", "interrupt/claim-consumed-before-the-wait"]);
 
 describe("the table of mutations", () => {
   it("fits the code: each replaces a text that stands in its file exactly once", () => {
@@ -49,7 +42,7 @@ describe("the table of mutations", () => {
   it("is caught, as far as a sample shows", { timeout: 240_000 }, async () => {
     const mutations = mutationTable.filter(({ id }) => sample.has(id));
     expect(mutations).toHaveLength(sample.size);
-    const verdicts = await sweep(mutations, { root, laneCount: 2, onVerdict: () => {} });
+    const verdicts = await sweep(mutations, { root, laneCount: 1, onVerdict: () => {} });
     expect(verdicts.filter(({ isCaught }) => !isCaught)).toEqual([]);
   });
 });
