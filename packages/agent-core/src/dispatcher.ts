@@ -1,12 +1,13 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { PeriodicHandle } from "@turnkeeper/periodic-scheduler";
 import type { LeaseView, OfferResult, RequestStopResult, Runner } from "@turnkeeper/state-store";
+import { endOfStoreFailure, shutDownEnd } from "./call-end.ts";
 import { followInput } from "./follow.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
 import { deadGrantOf, reapTurns } from "./reaper.ts";
 import { refuseReentry } from "./reentry.ts";
 import { checkedSessionId } from "./session-id.ts";
-import { endOfStoreFailure, SessionRunner } from "./session-runner.ts";
+import { leaveToOthers, SessionRunner } from "./session-runner.ts";
 import type { RunnerDeps, TurnBody } from "./session-runner.ts";
 import { requestStop } from "./stop.ts";
 import { TurnCall } from "./turn-call.ts";
@@ -56,7 +57,8 @@ export class Dispatcher implements AsyncDisposable {
   readonly #deps: RunnerDeps;
   readonly #runners = new Map<string, SessionRunner>();
   readonly #work = new Set<Promise<void>>();
-  #isClosed = false;
+  readonly #closing = new AbortController();
+  #closed: Promise<void> | undefined;
 
   constructor(deps: DispatcherDeps, options: ResolvedAgentOptions) {
     this.#options = options;
@@ -78,7 +80,7 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   run(sessionId: string, input: string, options: RunOptions = {}): Turn {
-    if (this.#isClosed) throw new CodedError("AGENT_CLOSED", "The agent is closed; make another one.");
+    if (this.#closing.signal.aborted) throw new CodedError("AGENT_CLOSED", "The agent is closed; make another one.");
     const { onBusy = "wait" } = options;
     if (onBusy === "wait" || onBusy === "interrupt") refuseReentry(sessionId);
     const call = new TurnCall(this.#deps.host, {
@@ -100,8 +102,6 @@ export class Dispatcher implements AsyncDisposable {
 
   /** Stores the input, and gives the call to whoever will bring it to its end. Never rejects. */
   async #start(call: TurnCall): Promise<void> {
-    let stopped: StopOptions | undefined;
-    call.onStop = (options) => void (stopped = options);
     try {
       const offer = await this.#offer(call);
       if (offer.kind === "busy") {
@@ -118,9 +118,9 @@ export class Dispatcher implements AsyncDisposable {
       }
       call.emit({ type: "input.accepted", inputId: call.request.inputId });
       // Accepted: from here on somebody is responsible for it, whatever else fails.
-      this.#place(call, offer);
-      if (stopped) call.onStop(stopped);
-      if (call.request.onBusy === "interrupt" && offer.lease) await this.#interruptForMessage(offer.lease);
+      await this.#place(call, offer);
+      const isWanted = !call.stopRequest && !this.#closing.signal.aborted;
+      if (call.request.onBusy === "interrupt" && offer.lease && isWanted) await this.#interruptForMessage(offer.lease);
     } catch (error) {
       call.finish(endOfStoreFailure(error));
     }
@@ -133,14 +133,24 @@ export class Dispatcher implements AsyncDisposable {
     // A session is not busy because a dead process still has its name on it.
     if (offer.kind !== "busy" || !offer.lease) return offer;
     const deadGrant = await deadGrantOf(this.#deps, offer.lease);
+    if (this.#closing.signal.aborted) return offer;
     return deadGrant ? this.#deps.store.inbox.offer({ ...request, deadGrant }) : offer;
   }
 
-  #place(call: TurnCall, offer: Extract<OfferResult, { kind: "accepted" | "known" }>): void {
-    const { input } = offer;
+  async #place(call: TurnCall, { input }: Extract<OfferResult, { kind: "accepted" | "known" }>): Promise<void> {
+    const { sessionId, inputId } = call.request;
     if (input.state !== "pending") return this.#deps.follow(call);
-    if (input.runner?.runnerId === this.#runner.runnerId) return this.#runnerOf(call.request.sessionId).add(call);
+    if (input.runner?.runnerId === this.#runner.runnerId) {
+      if (!this.#closing.signal.aborted) return this.#runnerOf(sessionId).add(call);
+      // Closed while the offer was on its way: nothing starts any more.
+      await leaveToOthers(this.#deps, sessionId);
+      return call.finish(shutDownEnd);
+    }
     if (input.runner !== undefined) return this.#deps.follow(call);
+    if (call.stopRequest?.hard) {
+      const withdrawn = await this.#deps.store.inbox.withdraw(sessionId, inputId, "cancelled");
+      if (withdrawn.kind === "withdrawn") return call.finish({ outcome: "cancelled", reason: "user-stop" });
+    }
     call.finish({ outcome: "queued" });
   }
 
@@ -155,11 +165,8 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   async #follow(call: TurnCall): Promise<void> {
-    const { runnerId } = this.#runner;
-    await followInput(
-      { ...this.#deps, runnerId, rejoin: async (back) => this.#place(back, await this.#adopt(back)) },
-      call,
-    );
+    const rejoin = async (back: TurnCall): Promise<void> => this.#place(back, await this.#adopt(back));
+    await followInput({ ...this.#deps, closing: this.#closing.signal, rejoin }, call);
   }
 
   async #adopt(call: TurnCall): Promise<Extract<OfferResult, { kind: "accepted" | "known" }>> {
@@ -203,9 +210,13 @@ export class Dispatcher implements AsyncDisposable {
     }
   }
 
-  async close(): Promise<void> {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
+  close(): Promise<void> {
+    return (this.#closed ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
+    // What is on its way here sees this before it starts anything.
+    this.#closing.abort();
     await Promise.all([...this.#runners.values()].map((runner) => runner.close()));
     await this.#reaper.cancel({ waitMs: 1000 });
     await this.idle();

@@ -1,66 +1,161 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
+import type { InputRecord, PendingInput, Runner, TakenInput, TurnRecord } from "@turnkeeper/state-store";
+import { endOfStoreFailure, leftInQueue, leftTurn, shutDownEnd, unfollowedEnd } from "./call-end.ts";
 import { reapTurns } from "./reaper.ts";
 import type { ReapDeps } from "./reaper.ts";
-import { endOfStoreFailure } from "./session-runner.ts";
 import { requestStop } from "./stop.ts";
 import { storedEnd } from "./stored-end.ts";
-import type { TurnCall } from "./turn-call.ts";
+import type { CallEnd, StopOptions, TurnCall } from "./turn-call.ts";
 
-const pollMs = 250;
+/** Between two looks at the input; with the judgement it makes three cheap reads a second. */
+const lookEveryMs = 400;
+/** Between two judgements of whoever runs the input. */
+const judgeEveryMs = 2000;
 
 export type FollowDeps = ReapDeps & {
   readonly host: Host;
-  readonly runnerId: string;
+  readonly runner: Runner;
+  /** Aborts when the agent is closed: nobody is followed any more. */
+  readonly closing: AbortSignal;
   /** Gives a call back to the runner of its session: its input is pending and has nobody else to run it. */
   readonly rejoin: (call: TurnCall) => Promise<void>;
 };
 
+/** Where the call is handed to, or how it ends; nothing: it goes on. */
+type Look = { readonly end: CallEnd } | "rejoin" | undefined;
+
 /**
- * Follows an input that somebody else runs to its durable end, and ends the call with what that turn was told. A holder
- * or runner that dies on the way is noticed: its turn is settled, its pending input is run here.
+ * Follows an input that somebody else runs to its durable end. A holder or runner that dies on the way is noticed: its
+ * turn is settled, its pending input is run here.
+ *
+ *   | the input is         | a stop, soft or hard         | closing, patience out | else                       |
+ *   | -------------------- | ---------------------------- | --------------------- | -------------------------- |
+ *   | pending, another's   | ends the following alone     | ends the following    | goes on                    |
+ *   | pending, nobody's    | soft: so; hard: it cancels   | ends the following    | is run here                |
+ *   | taken by a turn      | asks exactly that turn       | ends the following    | goes on to the turn's end  |
+ *   | settled              | ends as it was stored        | so                    | so                         |
  */
-export async function followInput(deps: FollowDeps, call: TurnCall): Promise<void> {
-  const { store, presence } = deps;
-  const { sessionId, inputId } = call.request;
-  let wake = (): void => {};
-  let isStopped = false;
-  call.onStop = ({ hard = false, by = "caller" }) => {
-    // The turn is asked to stop where it runs; this call goes on to hear how it ended.
-    isStopped = true;
-    void requestStop(deps, sessionId, { hard, reason: "user-stop", by }).catch(() => {});
-    wake();
-  };
-  call.onWaitedOut = () => {};
-  try {
-    for (;;) {
-      const input = await store.inbox.read(sessionId, inputId);
-      if (!input)
-        throw new CodedError("SESSION_DELETED", `Session ${sessionId} was deleted while its input was waited for.`);
-      if (input.state === "settled") return call.finish(await storedEnd(store, input));
-      if (input.state === "taken") {
-        call.following(input.turnId);
-        await reapTurns(deps, sessionId);
-      } else {
-        const { runner } = input;
-        if (runner === undefined || runner.runnerId === deps.runnerId) return await deps.rejoin(call);
-        const fate = await presence.probe(runner, runner.runnerId);
-        if (fate === "dead" || fate === "unknown-here") await store.inbox.abandon(sessionId, runner.runnerId);
-        else if (isStopped)
-          return call.finish({
-            outcome: "queued",
-            reason: "user-stop",
-            detail: "Stopped waiting. The message stays in the queue.",
-          });
-      }
-      await new Promise<void>((resolve) => {
-        const cancel = deps.host.timers.after(pollMs, resolve);
-        wake = () => {
-          cancel();
-          resolve();
-        };
-      });
+class Following {
+  readonly #deps: FollowDeps;
+  readonly #call: TurnCall;
+  #turn: TurnRecord | undefined;
+  #hasWaitedOut = false;
+  #told: StopOptions | undefined;
+  #judgedAtMs = Number.NEGATIVE_INFINITY;
+  #isRung = false;
+  #wake = (): void => {};
+
+  constructor(deps: FollowDeps, call: TurnCall) {
+    this.#deps = deps;
+    this.#call = call;
+  }
+
+  async run(): Promise<void> {
+    const { presence, closing, rejoin } = this.#deps;
+    const call = this.#call;
+    using _wakeUps = presence.onWake(call.request.sessionId, this.#ring);
+    closing.addEventListener("abort", this.#ring, { once: true });
+    call.keptBy({
+      onStop: this.#ring,
+      onWaitedOut: () => {
+        this.#hasWaitedOut = true;
+        this.#ring();
+      },
+    });
+    try {
+      let look: Look;
+      while (!(look = await this.#look())) await this.#pause();
+      if (look === "rejoin") await rejoin(call);
+      else call.finish(look.end);
+    } finally {
+      closing.removeEventListener("abort", this.#ring);
     }
+  }
+
+  async #look(): Promise<Look> {
+    this.#isRung = false;
+    const { sessionId, inputId } = this.#call.request;
+    const input: InputRecord | undefined = await this.#deps.store.inbox.read(sessionId, inputId);
+    if (!input)
+      throw new CodedError("SESSION_DELETED", `Session ${sessionId} was deleted while its input was waited for.`);
+    if (input.state === "settled") return { end: await storedEnd(this.#deps.store, input) };
+    return input.state === "taken" ? this.#lookAtTurn(input) : this.#lookAtQueue(input);
+  }
+
+  async #lookAtTurn({ sessionId, turnId }: TakenInput): Promise<Look> {
+    const { store, closing } = this.#deps;
+    this.#call.following(turnId);
+    // Read once: neither its token nor its holder changes.
+    if (this.#turn?.turnId !== turnId) this.#turn = await store.turns.read(sessionId, turnId);
+    if (this.#turn) await this.#passStopOn(this.#turn);
+    if (closing.aborted) return { end: leftTurn };
+    if (this.#hasWaitedOut) return { end: unfollowedEnd(this.#call) };
+    this.#call.waiting(this.#turn?.holder);
+    if (this.#isJudgementDue() && (await reapTurns(this.#deps, sessionId)).length > 0) this.#isRung = true;
+    return undefined;
+  }
+
+  /** Asks the turn that has the input to stop, and no other: it is named by its token. */
+  async #passStopOn({ sessionId, fencingToken }: TurnRecord): Promise<void> {
+    const { stopRequest } = this.#call;
+    if (!stopRequest || stopRequest === this.#told) return;
+    const { hard = false, by = "caller" } = stopRequest;
+    await requestStop(this.#deps, sessionId, { hard, reason: "user-stop", by, fencingToken });
+    this.#told = stopRequest;
+  }
+
+  async #lookAtQueue({ sessionId, runner }: PendingInput): Promise<Look> {
+    const { presence, closing, store } = this.#deps;
+    const { stopRequest } = this.#call;
+    if (closing.aborted) return { end: shutDownEnd };
+    if (this.#hasWaitedOut) return { end: unfollowedEnd(this.#call) };
+    if (runner?.runnerId === this.#deps.runner.runnerId) return "rejoin";
+    // Nobody else's: a hard stop cancels it, which is the runner's to carry out.
+    if (runner === undefined) return stopRequest && !stopRequest.hard ? { end: leftInQueue } : "rejoin";
+    if (stopRequest || this.#isJudgementDue()) {
+      const fate = await presence.probe(runner, runner.runnerId);
+      if (fate === "dead" || fate === "unknown-here") {
+        await store.inbox.abandon(sessionId, runner.runnerId);
+        this.#isRung = true;
+        return undefined;
+      }
+      // The input is that runner's caller's too; what ends is the following.
+      if (stopRequest) return { end: leftInQueue };
+    }
+    this.#call.waiting(runner);
+    return undefined;
+  }
+
+  #isJudgementDue(): boolean {
+    const nowMs = this.#deps.host.clock.monotonicMs();
+    if (nowMs - this.#judgedAtMs < judgeEveryMs) return false;
+    this.#judgedAtMs = nowMs;
+    return true;
+  }
+
+  readonly #ring = (): void => {
+    this.#isRung = true;
+    this.#wake();
+  };
+
+  /** Until the next look; a ring since the last one began is not slept over. */
+  async #pause(): Promise<void> {
+    if (this.#isRung) return;
+    await new Promise<void>((resolve) => {
+      const cancel = this.#deps.host.timers.after(lookEveryMs, resolve);
+      this.#wake = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+}
+
+/** Follows the call's input until the call has ended or is given back to a runner here. Never rejects. */
+export async function followInput(deps: FollowDeps, call: TurnCall): Promise<void> {
+  try {
+    await new Following(deps, call).run();
   } catch (error) {
     call.finish(endOfStoreFailure(error));
   }

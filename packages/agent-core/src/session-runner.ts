@@ -5,12 +5,13 @@ import type { TurnLeaseResult } from "@turnkeeper/turn-lease";
 import { createProgressClock } from "@turnkeeper/turn-liveness";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
 import type { TurnInterrupt } from "@turnkeeper/interrupt";
-import type { TurnEventBody } from "./events.ts";
+import type { HolderView, TurnEventBody } from "./events.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
 import { processMarkerOf } from "./process-marker.ts";
 import type { Approval } from "./tool-call.ts";
 import { withKnownOutcome } from "./unknown-outcome.ts";
-import type { CallEnd, StopOptions, TurnCall } from "./turn-call.ts";
+import { busyEnd, endOfStoreFailure, leftInQueue, shutDownEnd } from "./call-end.ts";
+import type { CallEnd, TurnCall } from "./turn-call.ts";
 import { conductTurn } from "./turn-machinery.ts";
 import type { ConductedTurn, TurnDeps, TurnEnding, TurnScope } from "./turn-machinery.ts";
 
@@ -44,9 +45,13 @@ export interface RunnerDeps extends TurnDeps {
 /** The runner of a session competes as long as it has calls; each call has a patience of its own. */
 const competeMs = 7 * 24 * 3_600_000;
 
-export function endOfStoreFailure(error: unknown): CallEnd {
-  if (CodedError.is(error)) return { outcome: "failed", reason: error.code, detail: error.message };
-  return { outcome: "failed", reason: "INTERNAL", detail: error instanceof Error ? error.message : String(error) };
+/** Makes orphans of the inputs that this runner will not run. Where the store refuses, its end makes orphans of them. */
+export async function leaveToOthers(
+  deps: Pick<RunnerDeps, "host" | "store" | "runner">,
+  sessionId: string,
+): Promise<void> {
+  const { host, store, runner } = deps;
+  await withKnownOutcome(host, () => store.inbox.abandon(sessionId, runner.runnerId)).catch(() => 0);
 }
 
 /**
@@ -60,7 +65,9 @@ export class SessionRunner {
   readonly #calls = new Map<string, TurnCall[]>();
   #loop: Promise<void> | undefined;
   #acquiring: AbortController | undefined;
-  #current: TurnInterrupt | undefined;
+  #current: { readonly inputId: string; readonly interrupt: TurnInterrupt } | undefined;
+  /** Who has the session in place of the calls that wait here, once somebody was seen to have it. */
+  #heldBy: { readonly holder: HolderView | undefined } | undefined;
   #hasOrphans = false;
   #isClosing = false;
 
@@ -73,11 +80,11 @@ export class SessionRunner {
   /** A call whose input is stored and names this runner. */
   add(call: TurnCall): void {
     const { inputId } = call.request;
+    // Its turn began while the answer to its offer was on the way.
+    if (inputId === this.#current?.inputId) return this.#deps.follow(call);
     this.#calls.set(inputId, [...(this.#calls.get(inputId) ?? []), call]);
-    call.onStop = (options) => void this.#stopWaiting(call, options);
-    call.onWaitedOut = () =>
-      void this.#withdraw(call, "expired", { outcome: "busy", reason: "session_busy", detail: busyDetail(call) });
-    if (this.#current) call.waiting(this.#deps.runner);
+    if (this.#heldBy) call.waiting(this.#heldBy.holder);
+    call.keptBy({ onStop: () => this.#stopWaiting(call), onWaitedOut: () => this.#giveUpWaiting(call) });
     this.#start();
   }
 
@@ -90,10 +97,10 @@ export class SessionRunner {
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#acquiring?.abort();
-    if (this.#current) this.#shutDown(this.#current);
+    if (this.#current) this.#shutDown(this.#current.interrupt);
     await this.#loop;
-    await this.#deps.store.inbox.abandon(this.#sessionId, this.#deps.runner.runnerId);
-    for (const call of [...this.#calls.values()].flat()) call.finish({ outcome: "queued", reason: "shutdown" });
+    await leaveToOthers(this.#deps, this.#sessionId);
+    for (const call of this.#waitingCalls()) call.finish(shutDownEnd);
     this.#calls.clear();
     this.#deps.onIdle();
   }
@@ -125,8 +132,9 @@ export class SessionRunner {
    * was told has failed must not run later. Where the store does not take even that, they become orphans or stay.
    */
   async #giveUp(error: unknown): Promise<void> {
-    const { store, runner } = this.#deps;
-    const calls = [...this.#calls.values()].flat();
+    const { store } = this.#deps;
+    // One that was told its message stays in the queue is not among them.
+    const calls = this.#waitingCalls().filter((call) => !call.isFinished);
     this.#calls.clear();
     for (const call of calls) {
       const { inputId } = call.request;
@@ -136,7 +144,11 @@ export class SessionRunner {
       if (withdrawn?.kind === "taken" || withdrawn?.kind === "settled") this.#deps.follow(call);
       else call.finish(endOfStoreFailure(error));
     }
-    await withKnownOutcome(this.#deps.host, () => store.inbox.abandon(this.#sessionId, runner.runnerId)).catch(() => 0);
+    await leaveToOthers(this.#deps, this.#sessionId);
+  }
+
+  #waitingCalls(): TurnCall[] {
+    return [...this.#calls.values()].flat();
   }
 
   async #runOne(): Promise<void> {
@@ -156,12 +168,12 @@ export class SessionRunner {
         begin: { turnId, runnerId: runner.runnerId },
         // Renewal needs evidence that the turn moves: a lease that is renewed for a stuck turn hides it.
         mayRenew: () => liveness === undefined || clock.hasEvidence(liveness.timeoutMs),
-        onWaiting: (view) => {
-          for (const call of [...this.#calls.values()].flat()) call.waiting(view.holder);
-        },
+        onWaiting: (view) => this.#waitFor(view.holder),
       },
-    );
-    this.#acquiring = undefined;
+    ).finally(() => {
+      this.#acquiring = undefined;
+      this.#heldBy = undefined;
+    });
     switch (result.kind) {
       case "granted":
         return this.#conduct(result, turnId, clock);
@@ -169,20 +181,23 @@ export class SessionRunner {
         return this.#handOff();
       case "busy":
       case "aborted":
-        return;
+        return this.#leaveStopped();
     }
   }
 
   /** Every input of this runner was taken or ended by somebody else: its calls follow it there. */
   #handOff(): void {
-    const calls = [...this.#calls.values()].flat();
+    const calls = this.#waitingCalls();
     this.#calls.clear();
     for (const call of calls) this.#deps.follow(call);
   }
 
   async #conduct(granted: Granted, turnId: string, clock: ProgressClock): Promise<void> {
     const { input, lease, predecessor } = granted;
-    if (!input) throw new CodedError("STORE_CONTRACT", `The grant of session ${this.#sessionId} began no turn.`);
+    if (!input) {
+      await lease.release();
+      throw new CodedError("STORE_CONTRACT", `The grant of session ${this.#sessionId} began no turn.`);
+    }
     const calls = this.#calls.get(input.inputId) ?? [];
     this.#calls.delete(input.inputId);
     const emit = (event: TurnEventBody): void => {
@@ -195,15 +210,17 @@ export class SessionRunner {
         turnId,
         clock,
         onInterrupt: (interrupt) => {
-          this.#current = interrupt;
+          this.#current = { inputId: input.inputId, interrupt };
           if (this.#isClosing) this.#shutDown(interrupt);
           for (const call of calls) {
             call.started(turnId, lease.fencingToken);
-            call.onStop = ({ hard = false, by = "caller" }) =>
-              void interrupt.interrupt({ hard, reason: "user-stop", by });
+            call.keptBy({
+              onStop: ({ hard = false, by = "caller" }) => void interrupt.interrupt({ hard, reason: "user-stop", by }),
+              onWaitedOut: () => {},
+            });
           }
           // Whoever else waits here waits for this turn now.
-          for (const call of [...this.#calls.values()].flat()) call.waiting(this.#deps.runner);
+          this.#waitFor(this.#deps.runner);
         },
       },
       { liveness: this.#options.liveness },
@@ -214,11 +231,14 @@ export class SessionRunner {
       async (scope) => {
         // What a dead predecessor left running on this host ends before this turn's first side effect.
         if (predecessor) await this.#deps.endProcesses?.(processMarkerOf(predecessor.turn.turnId));
+        // A stop that was asked while the grant was on its way: nothing begins.
+        scope.interrupt.signal.throwIfAborted();
         const approval = calls[0]?.request.approval ?? "deny";
         return this.#deps.body.run(scope, { input, revision: granted.revision, approval, emit });
       },
     );
     this.#current = undefined;
+    this.#heldBy = undefined;
     this.#deps.body.ended?.(this.#sessionId, conducted);
     this.#hasOrphans = this.#mustCompeteAgain(conducted.handOver);
     const { entries: _entries, ...end } = conducted.ending;
@@ -231,10 +251,47 @@ export class SessionRunner {
     return handOver.head?.runner === undefined || handOver.head.runner.runnerId === this.#deps.runner.runnerId;
   }
 
-  async #stopWaiting(call: TurnCall, options: StopOptions): Promise<void> {
-    if (options.hard) return this.#withdraw(call, "cancelled", { outcome: "cancelled", reason: "user-stop" });
-    // A soft stop ends the waiting, not the input: it keeps its place, and this runner still runs it if it stays.
-    call.finish({ outcome: "queued", reason: "user-stop", detail: "Stopped waiting. The message stays in the queue." });
+  #waitFor(holder: HolderView | undefined): void {
+    this.#heldBy = { holder };
+    for (const call of this.#waitingCalls()) call.waiting(holder);
+    this.#leaveStopped();
+  }
+
+  /**
+   * A stop of a call that has no turn yet. A hard one takes its input out of the queue; where the input was granted
+   * meanwhile, its turn is told of the stop as it begins. So is it of a soft one, unless the call is refused.
+   */
+  #stopWaiting(call: TurnCall): void {
+    if (!this.#cancels(call)) return this.#leaveStopped();
+    void this.#withdraw(call, "cancelled", { outcome: "cancelled", reason: "user-stop" });
+  }
+
+  /** Whether the stop of a call ends its input too: a hard one, where no other call here waits for the same. */
+  #cancels(call: TurnCall): boolean {
+    return call.stopRequest?.hard === true && !this.#isWantedByOthers(call);
+  }
+
+  #isWantedByOthers(call: TurnCall): boolean {
+    const sharers = this.#calls.get(call.request.inputId) ?? [];
+    return sharers.some((other) => other !== call && !other.isFinished && !other.stopRequest);
+  }
+
+  /**
+   * Ends the calls that wait and were stopped, and leaves their inputs in the queue; this runner still runs them if it
+   * stays. Said only when no request for the lease is out that could begin their turns: its outcome comes first.
+   */
+  #leaveStopped(): void {
+    const leaving = this.#waitingCalls().filter((call) => call.isWaiting && call.stopRequest && !this.#cancels(call));
+    if (leaving.length === 0) return;
+    if (this.#acquiring) return this.#acquiring.abort();
+    for (const call of leaving) call.finish(leftInQueue);
+  }
+
+  #giveUpWaiting(call: TurnCall): void {
+    const end = busyEnd(call, this.#deps.runner);
+    // The input is another call's too, whose patience lasts.
+    if (this.#isWantedByOthers(call)) call.finish(end);
+    else void this.#withdraw(call, "expired", end);
   }
 
   /** Ends a waiting call, if its input has not been taken meanwhile: what a turn has, is followed to that turn's end. */
@@ -260,9 +317,4 @@ export class SessionRunner {
     for (const sharer of sharers) this.#deps.follow(sharer);
     if (this.#calls.size === 0) this.#acquiring?.abort();
   }
-}
-
-function busyDetail(call: TurnCall): string {
-  const holder = call.holder ? ` It is held by pid ${call.holder.pid} on ${call.holder.host}.` : "";
-  return `Session ${call.request.sessionId} stayed busy for ${Math.round(call.request.waitMs / 1000)} s; the message was not processed. Send it again.${holder}`;
 }

@@ -28,8 +28,9 @@ export interface Turn extends AsyncIterable<TurnEvent> {
   readonly inputId: string;
   readonly result: Promise<TurnFinished>;
   /**
-   * Stops exactly this call's turn. While it waits, a soft stop leaves the input in the queue and a hard one cancels
-   * it; while it runs, the turn ends as interrupted.
+   * Stops exactly this call's turn, whenever it is asked: a turn that is just being granted too. While it waits, a soft
+   * stop leaves the input in the queue and a hard one cancels it, unless another call waits for the same input; while it
+   * runs, here or elsewhere, the turn ends as interrupted.
    */
   stop(options?: StopOptions): void;
 }
@@ -63,18 +64,25 @@ export interface CallRequest {
   readonly approval: Approval;
 }
 
-/** A call to `run` as the agent keeps it: where its events go, and how long it waits. */
+/** What whoever is responsible for a call does about it. */
+export interface CallKeeper {
+  /** The caller asked for a stop, or for a harder one. */
+  onStop(stop: StopOptions): void;
+  /** The patience of a call that waits ran out. */
+  onWaitedOut(): void;
+}
+
+/** A call to `run` as the agent keeps it: where its events go, how long it waits, and what was asked of it. */
 export class TurnCall {
   readonly request: CallRequest;
   readonly turn: Turn;
-  /** Set by whoever is responsible for the call at the moment; asked by `turn.stop`. */
-  onStop: (options: StopOptions) => void = () => {};
-  /** Set by the runner while the call waits: its patience ran out. */
-  onWaitedOut: () => void = () => {};
-
   readonly #host: Host;
   readonly #events = new EventQueue<TurnEvent>(mergeDeltas);
+  #keeper: CallKeeper | undefined;
+  #stopRequest: StopOptions | undefined;
+  #hasWaitedOut = false;
   #turnId: string | undefined;
+  #isStarted = false;
   #settle: (finished: TurnFinished) => void = () => {};
   #isFinished = false;
   #holder: HolderView | undefined;
@@ -92,7 +100,7 @@ export class TurnCall {
       sessionId: request.sessionId,
       inputId: request.inputId,
       result,
-      stop: (options = {}) => void (this.#isFinished || this.onStop(options)),
+      stop: (options = {}) => this.#stop(options),
       [Symbol.asyncIterator]: () => this.#events[Symbol.asyncIterator](),
     };
   }
@@ -101,8 +109,39 @@ export class TurnCall {
     return this.#isFinished;
   }
 
+  /** The hardest stop that was asked of this call. */
+  get stopRequest(): StopOptions | undefined {
+    return this.#stopRequest;
+  }
+
+  /** It was refused, and its turn has not begun. */
+  get isWaiting(): boolean {
+    return this.#waitingSinceMs !== undefined && !this.#isStarted && !this.#isFinished;
+  }
+
   get holder(): HolderView | undefined {
     return this.#holder;
+  }
+
+  /**
+   * Makes `keeper` responsible for the call. What was asked of it before, while it was on its way from one to the next,
+   * is told to the new one at once: no stop is lost between two.
+   */
+  keptBy(keeper: CallKeeper): void {
+    this.#keeper = keeper;
+    if (this.#stopRequest && !this.#isFinished) keeper.onStop(this.#stopRequest);
+    if (this.#hasWaitedOut && !this.#isFinished) keeper.onWaitedOut();
+  }
+
+  #stop(stop: StopOptions): void {
+    if (this.#isFinished || this.#stopRequest?.hard || (this.#stopRequest && !stop.hard)) return;
+    this.#stopRequest = stop;
+    this.#keeper?.onStop(stop);
+  }
+
+  #waitedOut(): void {
+    this.#hasWaitedOut = true;
+    this.#keeper?.onWaitedOut();
   }
 
   emit(body: TurnEventBody): TurnEvent {
@@ -118,13 +157,13 @@ export class TurnCall {
 
   /** The session is held by somebody: says so at once and then ever more rarely, and starts the caller's patience. */
   waiting(holder: HolderView | undefined): void {
-    if (this.#isFinished || this.#turnId !== undefined) return;
+    if (this.#isFinished || this.#isStarted) return;
     // A holder carries more than this: what others need to ask it, and nobody's business in an event.
     if (holder) this.#holder = { pid: holder.pid, host: holder.host, instanceId: holder.instanceId };
     if (this.#waitingSinceMs !== undefined) return;
     this.#waitingSinceMs = this.#host.clock.monotonicMs();
     this.#notice(firstNoticeMs);
-    this.#cancelPatience = this.#host.timers.after(this.request.waitMs, () => this.onWaitedOut());
+    this.#cancelPatience = this.#host.timers.after(this.request.waitMs, () => this.#waitedOut());
   }
 
   #notice(nextMs: number): void {
@@ -135,13 +174,13 @@ export class TurnCall {
 
   started(turnId: string, fencingToken: number): void {
     this.#stopWaiting();
+    this.#isStarted = true;
     this.#turnId = turnId;
     this.emit({ type: "turn.started", fencingToken });
   }
 
-  /** The call follows a turn that somebody else runs; its patience no longer counts. */
+  /** The call follows a turn that somebody else runs; it goes on waiting. */
   following(turnId: string): void {
-    this.#stopWaiting();
     this.#turnId = turnId;
   }
 

@@ -111,6 +111,32 @@ describe("a busy session", () => {
     expect(await held.result).toMatchObject({ outcome: "interrupted", reason: "user-message" });
   });
 
+  it("INT-2: interrupt leaves the next turn alone when the one that was in the way has ended meanwhile", async () => {
+    const first = await bench.agent([{ silentAfter: "…" }]);
+    const second = await bench.agent([{ silentAfter: "…" }]);
+    const { agent } = await bench.agent([{ text: "at last" }]);
+    const inTheWay = first.agent.run("s", "first");
+    await bench.host.advance(10);
+    const next = second.agent.run("s", "second");
+    await bench.host.advance(10);
+    const { inbox } = bench.store;
+    const offer = inbox.offer.bind(inbox);
+    inbox.offer = async (request) => {
+      const result = await offer(request);
+      inTheWay.stop();
+      await new Promise<void>((resolve) => void bench.host.timers.after(2000, resolve));
+      return result;
+    };
+    const turn = agent.run("s", "stop that", { onBusy: "interrupt" });
+    await bench.host.advance(5000);
+    const [running] = await bench.store.turns.running("s");
+    expect(running?.turn.stop).toBeUndefined();
+    expect(await bench.store.inbox.read("s", next.inputId)).toMatchObject({ state: "taken" });
+    next.stop();
+    expect(await bench.finished(next)).toMatchObject({ reason: "user-stop" });
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "answered" });
+  });
+
   it("steer and queue on a free session run at once", async () => {
     const { agent } = await bench.agent([{ text: "a" }, { text: "b" }]);
     expect(await bench.finished(agent.run("s", "1", { onBusy: "steer" }))).toMatchObject({

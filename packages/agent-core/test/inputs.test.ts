@@ -51,18 +51,20 @@ describe("rule 7.1: an input is marked as taken before it can have an effect", (
 });
 
 describe("rule 7.2: only what was withdrawn ends as cancelled", () => {
-  it("a hard stop that finds its input taken follows the turn that has it", async () => {
-    const holder = await bench.agent([{ text: "first" }, { text: "second" }]);
-    const blocked = holder.agent.run("s", "hold");
+  it("a hard stop that finds its input taken stops the turn that has it", async () => {
+    const { leases } = bench.store;
+    const acquire = leases.acquire.bind(leases);
     // The stop is on its way to the store while the grant takes the input.
-    const waiting = holder.agent.run("s", "next", { inputId: "next" });
-    await bench.finished(blocked);
-    const withdrawn = await bench.store.inbox.withdraw("s", "next", "cancelled");
-    expect(withdrawn.kind).not.toBe("withdrawn");
-    waiting.stop({ hard: true });
-    const finished = await bench.finished(waiting);
-    expect(["answered", "interrupted"]).toContain(finished.outcome);
-    expect(await bench.store.inbox.read("s", "next")).toMatchObject({ state: "settled", end: finished.outcome });
+    leases.acquire = async (request) => {
+      const result = await acquire(request);
+      if (result.kind === "granted") waiting.stop({ hard: true });
+      return result;
+    };
+    const { agent, model } = await bench.agent([{ text: "never asked" }]);
+    const waiting = agent.run("s", "next", { inputId: "next" });
+    expect(await bench.finished(waiting)).toMatchObject({ outcome: "interrupted", reason: "user-stop" });
+    expect(await bench.store.inbox.read("s", "next")).toMatchObject({ state: "settled", end: "interrupted" });
+    expect(model.requests).toEqual([]);
   });
 });
 

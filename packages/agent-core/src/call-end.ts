@@ -1,0 +1,48 @@
+import { CodedError } from "@turnkeeper/kernel";
+import type { Runner } from "@turnkeeper/state-store";
+import type { CallEnd, TurnCall } from "./turn-call.ts";
+
+export function endOfStoreFailure(error: unknown): CallEnd {
+  if (CodedError.is(error)) return { outcome: "failed", reason: error.code, detail: error.message };
+  return { outcome: "failed", reason: "INTERNAL", detail: error instanceof Error ? error.message : String(error) };
+}
+
+/** A soft stop of a call whose input waits. */
+export const leftInQueue: CallEnd = {
+  outcome: "queued",
+  reason: "user-stop",
+  detail: "Stopped waiting. The message stays in the queue.",
+};
+
+/** The agent was closed while the input waited. */
+export const shutDownEnd: CallEnd = {
+  outcome: "queued",
+  reason: "shutdown",
+  detail: "Shut down before its turn began. The message stays in the queue.",
+};
+
+/** The agent was closed while the input's turn runs in another process. */
+export const leftTurn: CallEnd = {
+  ...shutDownEnd,
+  detail: "Shut down. The turn runs on in its process; ask with the same input id how it ended.",
+};
+
+/** The patience of a call ran out, and its input with it. */
+export function busyEnd({ holder, request }: TurnCall, { instanceId }: Pick<Runner, "instanceId">): CallEnd {
+  const by =
+    holder?.instanceId === instanceId ? "this process, for another message" : `pid ${holder?.pid} on ${holder?.host}`;
+  const held = holder ? ` It is held by ${by}.` : "";
+  const detail = `Session ${request.sessionId} stayed busy for ${secondsOf(request.waitMs)} s; the message was not processed. Send it again.${held}`;
+  return { outcome: "busy", reason: "session_busy", detail };
+}
+
+/** The patience of a call ran out that follows another's input; the input goes its way. */
+export function unfollowedEnd({ holder, request }: TurnCall): CallEnd {
+  const by = holder ? ` by pid ${holder.pid} on ${holder.host}` : "";
+  const detail = `The message is handled${by} and did not end within ${secondsOf(request.waitMs)} s; nothing was changed. Ask again with the same input id.`;
+  return { outcome: "busy", reason: "session_busy", detail };
+}
+
+function secondsOf(ms: number): number {
+  return Math.round(ms / 1000);
+}
