@@ -2,6 +2,7 @@ import { CodedError } from "@turnkeeper/kernel";
 import type { PeriodicHandle } from "@turnkeeper/periodic-scheduler";
 import type { LeaseView, OfferResult, RequestStopResult, Runner } from "@turnkeeper/state-store";
 import { endOfStoreFailure, shutDownEnd } from "./call-end.ts";
+import { reportDefect } from "./defect.ts";
 import { followInput } from "./follow.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
 import { deadGrantOf, reapTurns } from "./reaper.ts";
@@ -74,8 +75,8 @@ export class Dispatcher implements AsyncDisposable {
     try {
       await reapTurns(this.#deps);
     } catch (error) {
-      // A defect here must not take down the turns that run; it is said, and the next round tries again.
-      if (!CodedError.is(error)) process.emitWarning(error instanceof Error ? error : String(error));
+      // It must not take down the turns that run; the next round tries again.
+      reportDefect(error);
     }
   }
 

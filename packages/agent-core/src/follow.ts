@@ -2,6 +2,7 @@ import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { InputRecord, PendingInput, Runner, TakenInput, TurnRecord } from "@turnkeeper/state-store";
 import { endOfStoreFailure, leftInQueue, leftTurn, shutDownEnd, unfollowedEnd } from "./call-end.ts";
+import { reportDefect } from "./defect.ts";
 import { reapTurns } from "./reaper.ts";
 import type { ReapDeps } from "./reaper.ts";
 import { requestStop } from "./stop.ts";
@@ -92,7 +93,7 @@ class Following {
     if (closing.aborted) return { end: leftTurn };
     if (this.#hasWaitedOut) return { end: unfollowedEnd(this.#call) };
     this.#call.waiting(this.#turn?.holder);
-    if (this.#isJudgementDue() && (await reapTurns(this.#deps, sessionId)).length > 0) this.#isRung = true;
+    if (this.#isJudgementDue()) await this.#reap(sessionId);
     return undefined;
   }
 
@@ -125,6 +126,15 @@ class Following {
     }
     this.#call.waiting(runner);
     return undefined;
+  }
+
+  async #reap(sessionId: string): Promise<void> {
+    try {
+      if ((await reapTurns(this.#deps, sessionId)).length > 0) this.#isRung = true;
+    } catch (error) {
+      // Tried again at the next judgement; a store that fails is met at the next look.
+      reportDefect(error);
+    }
   }
 
   #isJudgementDue(): boolean {

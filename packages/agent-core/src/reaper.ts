@@ -1,4 +1,4 @@
-import type { Grant, LeaseView, SettledTurn } from "@turnkeeper/state-store";
+import type { Grant, LeaseView, RunningTurnView, SettledTurn, SettleForeignResult } from "@turnkeeper/state-store";
 import { processMarkerOf } from "./process-marker.ts";
 import type { TurnDeps } from "./turn-machinery.ts";
 
@@ -22,27 +22,39 @@ export async function deadGrantOf(deps: Pick<ReapDeps, "presence">, lease: Lease
 
 /**
  * Settles turns whose holder is dead or whose lease expired, each in one transaction that is conditional on the grant
- * that was judged; a turn that moved on meanwhile is left alone. Safe to run anywhere, at any time.
+ * that was judged; a turn that moved on meanwhile is left alone. Safe to run anywhere, at any time. Rejects with what
+ * failed first, after every other turn was seen to.
  */
 export async function reapTurns(deps: ReapDeps, sessionId?: string): Promise<readonly SettledTurn[]> {
   const settled: SettledTurn[] = [];
-  for (const { turn, lease } of await deps.store.turns.running(sessionId)) {
-    if (!lease || lease.fencingToken !== turn.fencingToken) continue;
-    const grant = await deadGrantOf(deps, lease);
-    if (!grant) continue;
-    const endProcesses = async (): Promise<void> => void (await deps.endProcesses?.(processMarkerOf(turn.turnId)));
-    // The settlement frees the session, and whoever is granted then learns of no predecessor: what a dead one left has
-    // to be gone by then. One that expired may live, and is left in peace until it has lost the session (rule 7.14).
-    const mayLive = lease.standing === "expired";
+  const failures: unknown[] = [];
+  for (const view of await deps.store.turns.running(sessionId)) {
     try {
-      if (!mayLive) await endProcesses();
-    } finally {
-      const result = await deps.store.turns.settleForeign(grant);
-      if (result.kind === "settled") {
-        if (result.turn) settled.push(result.turn);
-        if (mayLive) await endProcesses();
-      }
+      const result = await reapTurn(deps, view);
+      if (result) settled.push(result);
+    } catch (error) {
+      failures.push(error);
     }
   }
+  if (failures.length > 0) throw failures[0];
   return settled;
+}
+
+async function reapTurn(deps: ReapDeps, { turn, lease }: RunningTurnView): Promise<SettledTurn | undefined> {
+  if (!lease || lease.fencingToken !== turn.fencingToken) return undefined;
+  const grant = await deadGrantOf(deps, lease);
+  if (!grant) return undefined;
+  const endProcesses = async (): Promise<void> => void (await deps.endProcesses?.(processMarkerOf(turn.turnId)));
+  // The settlement frees the session, and whoever is granted then learns of no predecessor: what a dead one left has
+  // to be gone by then. One that expired may live, and is left in peace until it has lost the session (rule 7.14).
+  const mayLive = lease.standing === "expired";
+  let result: SettleForeignResult;
+  try {
+    if (!mayLive) await endProcesses();
+  } finally {
+    result = await deps.store.turns.settleForeign(grant);
+  }
+  if (result.kind !== "settled") return undefined;
+  if (mayLive) await endProcesses();
+  return result.turn;
 }

@@ -97,6 +97,22 @@ async function settledOrDetached(deps: ToolRunDeps, running: Promise<Settled>): 
   }
 }
 
+/** Rejects with the stop as soon as the turn is stopped; the answer to a question that is moot is nobody's business. */
+async function unlessStopped<Answer>(signal: AbortSignal, question: Promise<Answer>): Promise<Answer> {
+  let removeListener = (): void => {};
+  const stopped = new Promise<never>((_resolve, reject) => {
+    const stop = (): void => reject(signal.reason as Error);
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true });
+    removeListener = () => signal.removeEventListener("abort", stop);
+  });
+  try {
+    return await Promise.race([stopped, question]);
+  } finally {
+    removeListener();
+  }
+}
+
 async function approved(deps: ToolRunDeps, call: PreparedCall, tool: ToolDefinition, value: unknown): Promise<boolean> {
   const needs = typeof tool.needsApproval === "function" ? tool.needsApproval(value) : (tool.needsApproval ?? false);
   if (!needs || deps.approval === "allow") return true;
@@ -104,7 +120,7 @@ async function approved(deps: ToolRunDeps, call: PreparedCall, tool: ToolDefinit
   const { sessionId, turnId, clock, interrupt } = deps.scope;
   deps.onApprovalRequested(call.callId);
   using _wait = clock.declareWait({ kind: "approval", name: call.name, boundMs: approvalBoundMs });
-  const answer = await deps.approval({
+  const question = deps.approval({
     sessionId,
     turnId,
     callId: call.callId,
@@ -112,6 +128,9 @@ async function approved(deps: ToolRunDeps, call: PreparedCall, tool: ToolDefinit
     input: call.parsed.stored,
     signal: interrupt.signal,
   });
+  const answer = await unlessStopped(interrupt.signal, question);
+  // Whoever answers "deny" because the signal aborted has denied nothing: the call was not started.
+  interrupt.signal.throwIfAborted();
   clock.progress("approval", call.name);
   return answer === "allow";
 }
@@ -136,6 +155,7 @@ function contextOf(deps: ToolRunDeps, call: PreparedCall): ToolContext {
 async function execute(deps: ToolRunDeps, call: PreparedCall, tool: ToolDefinition, value: unknown): Promise<Settled> {
   const { sessionId, clock, interrupt } = deps.scope;
   const boundMs = typeof tool.boundMs === "function" ? tool.boundMs(value) : (tool.boundMs ?? defaultBoundMs);
+  clock.progress("tool", call.name);
   using _wait = clock.declareWait({ kind: "tool", name: call.name, boundMs });
   const run = async (): Promise<Settled> => {
     try {

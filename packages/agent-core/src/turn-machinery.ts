@@ -32,6 +32,7 @@ import type {
   Usage,
 } from "@turnkeeper/state-store";
 import type { ProcessPresence, TurnLease } from "@turnkeeper/turn-lease";
+import { reportDefect } from "./defect.ts";
 import { processMarkerOf } from "./process-marker.ts";
 import type { EndProcesses, ProcessMarker } from "./process-marker.ts";
 import { endTurn } from "./turn-end.ts";
@@ -191,8 +192,9 @@ export async function conductTurn(
       const stop = await store.turns.stopRequest(sessionId, turnId);
       if (stop) void interrupt.interrupt({ hard: stop.hard, reason: stop.reason, by: stop.by });
     } catch (error) {
-      // Asked again at the next poll. A store that stays broken speaks up at the next append and ends the lease.
-      if (!CodedError.is(error)) throw error;
+      // Asked again at the next poll. A store that stays broken speaks up at the next append and ends the lease; a
+      // defect is said, and must not take down the process from within a wake-up.
+      reportDefect(error);
     } finally {
       isReadingStop = false;
     }

@@ -5,7 +5,8 @@ import { Dispatcher } from "./dispatcher.ts";
 import type { TurnFinished } from "./events.ts";
 import { resolveAgentOptions } from "./options.ts";
 import type { AgentOptions } from "./options.ts";
-import type { RunOptions } from "./turn-call.ts";
+import type { TurnBody } from "./session-runner.ts";
+import type { RunOptions, Turn } from "./turn-call.ts";
 import { insideTurn } from "./reentry.ts";
 import type { TurnScope } from "./turn-machinery.ts";
 
@@ -81,31 +82,24 @@ export async function withTurn<Value>(
   const resolved = resolveAgentOptions(rest, process.cwd());
   const { closeOwn, ...machinery } = await openMachinery(deps);
   let own: { readonly value: Value } | { readonly error: unknown } | undefined;
-  const dispatcher = new Dispatcher(
-    {
-      ...machinery,
-      endProcesses: deps.endProcesses,
-      body: {
-        run: async (scope, start) => {
-          const isOwn = start.input.inputId === call.inputId;
-          try {
-            const value = await insideTurn(scope.sessionId, () => body(handleOf(machinery, scope, start.input)));
-            if (isOwn) own = { value };
-            return { outcome: "answered" };
-          } catch (error) {
-            if (isOwn) own = { error };
-            throw error;
-          }
-        },
-      },
-    },
-    resolved,
-  );
-  const call = dispatcher.run(sessionId, input, {
-    ...(inputId === undefined ? {} : { inputId }),
-    ...(onBusy === undefined ? {} : { onBusy }),
-  });
+  let call: Turn | undefined;
+  const run: TurnBody["run"] = async (scope, start) => {
+    const isOwn = start.input.inputId === call?.inputId;
+    try {
+      const value = await insideTurn(scope.sessionId, () => body(handleOf(machinery, scope, start.input)));
+      if (isOwn) own = { value };
+      return { outcome: "answered" };
+    } catch (error) {
+      if (isOwn) own = { error };
+      throw error;
+    }
+  };
+  const dispatcher = new Dispatcher({ ...machinery, endProcesses: deps.endProcesses, body: { run } }, resolved);
   try {
+    call = dispatcher.run(sessionId, input, {
+      ...(inputId === undefined ? {} : { inputId }),
+      ...(onBusy === undefined ? {} : { onBusy }),
+    });
     const finished = await call.result;
     if (own && "error" in own && finished.outcome === "failed") throw own.error;
     if (own && "value" in own && finished.outcome === "answered") return { kind: "answered", value: own.value };

@@ -3,6 +3,7 @@ import { createProgressClock } from "@turnkeeper/turn-liveness";
 import { acquireTurnLease, openProcessPresence } from "@turnkeeper/turn-lease";
 import type { ProcessPresence, TurnLease } from "@turnkeeper/turn-lease";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { withTurn } from "../src/index.ts";
 import { conductTurn } from "../src/turn-machinery.ts";
 import type { ConductedTurn, TurnDeps, TurnEnding, TurnScope } from "../src/turn-machinery.ts";
 import { createBench } from "./bench.ts";
@@ -15,9 +16,11 @@ let registrationCount = 0;
 /** Counts what was registered with the process and not disposed. */
 function counted(registration: Disposable): Disposable {
   registrationCount++;
+  let isDisposed = false;
   return {
     [Symbol.dispose]: () => {
-      registrationCount--;
+      if (!isDisposed) registrationCount--;
+      isDisposed = true;
       registration[Symbol.dispose]();
     },
   };
@@ -29,7 +32,7 @@ beforeEach(async () => {
   const real = await openProcessPresence({ host: bench.host });
   presence = {
     identity: real.identity,
-    register: (id) => real.register(id),
+    register: (id) => counted(real.register(id)),
     probe: (target, id) => real.probe(target, id),
     wake: (target, sessionId, id) => real.wake(target, sessionId, id),
     statusOf: (target, id) => real.statusOf(target, id),
@@ -176,6 +179,20 @@ describe("TURN-1: however a turn ends, every waiter settles and nothing is left"
     expect(await bench.store.leases.read("s")).toBeUndefined();
     expect(registrationCount).toBe(0);
   });
+});
+
+it.each([
+  ["an empty input", "s", "", "INPUT_EMPTY"],
+  ["a session id that is none", "no id!", "go", "SESSION_ID_INVALID"],
+])("TURN-1: withTurn refuses %s and leaves nothing behind", async (_what, sessionId, input, code) => {
+  const { host, store, scheduler } = bench;
+  const refused = withTurn({ host, store, scheduler, presence }, sessionId, input, async () => {});
+  const told = refused.catch((error: unknown) => error);
+  await host.advance(10);
+  expect(await told).toMatchObject({ code });
+  expect(registrationCount).toBe(0);
+  await host.advance(120_000);
+  expect(host.pendingTimerCount()).toBe(0);
 });
 
 it("TURN-1 control: without the grace that leaves a body behind, a body that never settles keeps its turn for ever", async () => {

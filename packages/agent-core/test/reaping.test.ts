@@ -39,14 +39,14 @@ afterEach(async () => {
 });
 
 /** A turn that runs in another process. */
-async function foreignTurn(): Promise<Grant> {
+async function foreignTurn(sessionId = "s", turnId = "turn"): Promise<Grant> {
   const holder = { ...presence.identity, instanceId: "other", holderId: "holder" };
   const runner = { ...presence.identity, instanceId: "other", runnerId: "runner" };
-  await bench.store.inbox.offer({ sessionId: "s", inputId: "i", text: "go", onBusy: "wait", runner });
-  const begin = { turnId: "turn", runnerId: "runner" };
-  const granted = await bench.store.leases.acquire({ sessionId: "s", holder, ttlMs, begin });
+  await bench.store.inbox.offer({ sessionId, inputId: "i", text: "go", onBusy: "wait", runner });
+  const begin = { turnId, runnerId: "runner" };
+  const granted = await bench.store.leases.acquire({ sessionId, holder, ttlMs, begin });
   if (granted.kind !== "granted") throw new Error(`The session is ${granted.kind}.`);
-  return { sessionId: "s", holderId: "holder", fencingToken: granted.fencingToken };
+  return { sessionId, holderId: "holder", fencingToken: granted.fencingToken };
 }
 
 /** The ids of the turns that one round settles, and what it had of them in the books whenever it ended processes. */
@@ -109,6 +109,17 @@ describe("the reaper", () => {
     expect((await round()).reaped).toEqual([]);
     expect(askedCount).toBe(0);
   });
+});
+
+it("a turn whose processes cannot be ended is settled, and keeps no other turn from it; the failure is told", async () => {
+  await foreignTurn("s", "first");
+  await foreignTurn("other", "second");
+  looks = ["dead", "dead"];
+  const endProcesses = async (marker: Readonly<Record<string, string>>): Promise<void> => {
+    if (marker["TURNKEEPER_TURN"] === "first") throw new Error("no permission");
+  };
+  await expect(reapTurns({ store: bench.store, presence, endProcesses })).rejects.toThrow("no permission");
+  expect(await bench.store.turns.running()).toEqual([]);
 });
 
 describe("a stop request", () => {

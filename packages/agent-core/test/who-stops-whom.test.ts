@@ -183,6 +183,29 @@ test("a wake-up makes the holder look for a stop request at once", async () => {
   expect((await done).ending).toMatchObject({ outcome: "interrupted", reason: "user-stop" });
 });
 
+test("a defect met at a wake-up is said as a warning, and the turn goes on", async () => {
+  const scene = await stage();
+  const stopRequest = scene.store.turns.stopRequest.bind(scene.store.turns);
+  const warnings: string[] = [];
+  const warn = process.emitWarning;
+  process.emitWarning = (warning: string | Error): void => void warnings.push(String(warning));
+  try {
+    const done = scene.conduct(untilStopped);
+    scene.store.turns.stopRequest = async () => {
+      scene.store.turns.stopRequest = stopRequest;
+      throw new TypeError("a defect");
+    };
+    for (const listener of scene.wakeListeners) listener();
+    await scene.host.advance(1);
+    await scene.store.turns.requestStop("s", { hard: true, reason: "user-stop", by: "cli" });
+    await scene.host.advance(500);
+    expect((await done).ending).toMatchObject({ outcome: "interrupted", reason: "user-stop" });
+  } finally {
+    process.emitWarning = warn;
+  }
+  expect(warnings).toEqual(["TypeError: a defect"]);
+});
+
 test("before a side effect the stop is asked, then the lease, then the stop again", async () => {
   const scene = await stage();
   const told: unknown[] = [];
