@@ -93,12 +93,16 @@ describe("a stop", () => {
     [
       "that answers deny to its signal",
       (signal: AbortSignal): Promise<"deny"> =>
-        new Promise((resolve) => void signal.addEventListener("abort", () => resolve("deny"), { once: true })),
+        new Promise((resolve) => {
+          signal.addEventListener("abort", () => resolve("deny"), { once: true });
+        }),
     ],
     [
       "that answers allow to its signal",
       (signal: AbortSignal): Promise<"allow"> =>
-        new Promise((resolve) => void signal.addEventListener("abort", () => resolve("allow"), { once: true })),
+        new Promise((resolve) => {
+          signal.addEventListener("abort", () => resolve("allow"), { once: true });
+        }),
     ],
   ])("ends a question for approval %s at once, and the call is stored as not run, not as denied", async (_, answer) => {
     const started: string[] = [];
