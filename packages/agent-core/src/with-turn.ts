@@ -68,8 +68,14 @@ function handleOf({ store }: Pick<Required<MachineryDeps>, "store">, scope: Turn
  * Runs any async function as a durable turn: its input is stored before it runs and settled when it ends, one turn at a
  * time runs on the session over all processes, a stuck one is stopped, and a stop from anywhere reaches its signal.
  *
- * The body runs once for each input it must answer: older inputs of dead processes first, then the caller's own. What
- * it throws ends the turn as failed and is thrown again here, after the session was freed.
+ * The body runs once for each input that this call must bring to its end, which `turn.input` names: older inputs of
+ * dead processes first, then the caller's own, then what others left with `queue` or `steer` meanwhile. The result is
+ * the caller's own; it is returned when all of them have ended and the session is free. What the body throws for the
+ * caller's input ends that turn as failed and is thrown again then.
+ *
+ * A repeated `inputId` runs no body again and has no value: it follows the first call to its end, and is told it as
+ * `ended` with that outcome. A body that ignores a soft stop is not cut; one that ignores a hard stop is left behind
+ * after 10 s.
  */
 export async function withTurn<Value>(
   deps: MachineryDeps,
