@@ -163,6 +163,24 @@ describe("rule 7.5: a store that fails under a turn ends it, and what it had pro
     await isClean();
   });
 
+  it("and works again when the lease is released, but for its spool, does not tell an end that nobody has", async () => {
+    const store = failingStore(bench.store, {
+      keep: async () => {
+        store.code = undefined;
+        throw new CodedError("STORE_FULL", "Could not keep a step: the disk is full.");
+      },
+    });
+    const last = (): ScriptedStep => {
+      store.code = "STORE_FULL";
+      return { text: "the answer" };
+    };
+    const { agent } = await bench.agent([last], {}, [], undefined, store);
+    const finished = await bench.finished(agent.run("s", "go", { inputId: "first" }));
+    expect(finished).toMatchObject({ outcome: "failed", reason: "STORE_FULL", text: "the answer" });
+    expect(finished.detail).toMatch(/Lost are .*how the turn ended/);
+    expect(await bench.store.inbox.read("s", "first")).toMatchObject({ state: "settled", end: "interrupted" });
+  });
+
   it("together with its spool says exactly what is lost, and claims nothing else", async () => {
     const { finished } = await brokenTurn("STORE_FULL", {
       keep: async () => {

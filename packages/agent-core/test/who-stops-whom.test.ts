@@ -281,3 +281,38 @@ test("an end that the store refuses by its token is told as a lost lease, with n
     ending: expect.objectContaining({ outcome: "interrupted", reason: "lease-lost", text: "done" }) as unknown,
   });
 });
+
+const step = (key: string) => [{ key, body: { role: "assistant", parts: [{ type: "text", text: key }] } }] as const;
+
+test("SPOOL-1: once the store has failed no side effect begins, and what follows goes to the spool though it works again", async () => {
+  const scene = await stage();
+  const { transcript, spool } = scene.store;
+  const append = transcript.append.bind(transcript);
+  transcript.append = async () => {
+    throw new CodedError("STORE_FULL", "The disk is full.");
+  };
+  const told: unknown[] = [];
+  await scene.conduct(async (scope) => {
+    await scope.append(step("first"));
+    transcript.append = append;
+    await scope.beforeSideEffect().catch((error: unknown) => void told.push(codeOf(error)));
+    await scope.append(step("second"));
+    expect(await spool.waiting("s")).toMatchObject([{ stepCount: 2 }]);
+    return { outcome: "failed", reason: "STORE_FULL" };
+  });
+  expect(told).toEqual(["STORE_FULL"]);
+  expect((await transcript.load("s")).entries.map(({ body }) => body.role)).toEqual(["user"]);
+});
+
+test("SPOOL-1: nothing is kept under a lease that another has, whatever fails then", async () => {
+  const scene = await stage();
+  scene.store.transcript.append = async () => {
+    throw new CodedError("STORE_FULL", "The disk is full.");
+  };
+  await scene.conduct(async (scope) => {
+    scene.loseLease();
+    await scope.append(step("late"));
+    return answered;
+  });
+  expect(await scene.store.spool.waiting("s")).toEqual([]);
+});
