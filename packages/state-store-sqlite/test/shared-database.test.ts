@@ -6,6 +6,7 @@ import type { StateStore } from "@turnkeeper/state-store";
 import { closeAllStores, openSqliteStore } from "@turnkeeper/state-store-sqlite";
 import Database from "better-sqlite3";
 import { describe, expect, test, vi } from "vitest";
+import { acquireDatabase } from "../src/registry.ts";
 import { hasLockTable, lockCount } from "./file-state.ts";
 import { grantTo, keysOf, says, turnOf } from "./scene.ts";
 import { tempFolder } from "./temp-folder.ts";
@@ -131,4 +132,23 @@ test("an opening that failed leaves nothing: the file can be mended and opened",
   // A clean end leaves the one file alone.
   renameSync(pathOf(), pathOf("moved.db"));
   rmSync(pathOf("moved.db"));
+});
+
+test("and so can a file that is still the same: whoever asks next opens it, and is not told the old error", async () => {
+  await (await openSqliteStore(pathOf(), { host })).close();
+  const failing = acquireDatabase(pathOf(), () => Promise.reject(new Error("not now")));
+  await expect(failing).rejects.toThrow("not now");
+  const store = await openSqliteStore(pathOf(), { host });
+  await grantTo(store, "a");
+  await store.close();
+});
+
+test("STORE-2: given back twice a database still belongs to its other holders", async () => {
+  const store = await openSqliteStore(pathOf(), { host });
+  const holding = await acquireDatabase(pathOf(), () => Promise.reject(new Error("It is open.")));
+  holding.release();
+  holding.release();
+  await grantTo(store, "a");
+  expect((await store.leases.read("session-1"))?.fencingToken).toBe(1);
+  await store.close();
 });
