@@ -18,6 +18,15 @@ test("however many tasks there are, one timer is pending, and none when all have
   expect(host.pendingTimerCount()).toBe(0);
 });
 
+test("that timer is set to keep no process alive", async () => {
+  const host = virtualHost();
+  const after = vi.spyOn(host.timers, "after");
+  const scheduler = createPeriodicScheduler({ host });
+  scheduler.schedule(() => {}, 1_000, { name: "one" });
+  expect(after.mock.calls.map(([, , options]) => options)).toEqual([{ keepAlive: false }]);
+  await scheduler.close();
+});
+
 test("the shared scheduler is one in a process, for a second copy of the package too", async () => {
   const first = sharedScheduler();
   expect(sharedScheduler()).toBe(first);
