@@ -143,6 +143,21 @@ test("a failed sync seals the store: a later one could succeed without having br
   await store.close();
 });
 
+test("STORE-1: a connection that cannot even roll back is used no more", async () => {
+  const store = await openSqliteStore(pathOf(), { host });
+  const { grant, turnId } = await turnOf(store, "a");
+  const append = () => store.transcript.append({ grant, turnId, entries: [says("key")] });
+  vi.spyOn(Connection.prototype, "commit").mockImplementationOnce(() => {
+    throw systemError("SQLITE_IOERR_WRITE");
+  });
+  vi.spyOn(Connection.prototype, "rollback").mockImplementationOnce(() => {
+    throw systemError("SQLITE_IOERR_WRITE");
+  });
+  await expect(append()).rejects.toMatchObject({ code: "STORE_IO" });
+  await expect(append()).rejects.toMatchObject({ code: "STORE_IO", message: expect.stringMatching(/is sealed/) });
+  await store.close();
+});
+
 /** Appends until the log would have been checkpointed twice over. */
 async function appendMuch(store: SqliteStore): Promise<void> {
   const { grant, turnId } = await turnOf(store, "a");

@@ -124,6 +124,20 @@ describe("appends that arrive together", () => {
     expect(await keysOf(store, "session-2")).toEqual(["key"]);
   });
 
+  test("and a member that is refused after it has written leaves nothing of it", async () => {
+    const [first, second] = (await running(2)) as [Running, Running];
+    // Its turn settles an input that it never took.
+    const half = store.transcript.append({
+      ...second,
+      entries: [says("half")],
+      settledInputs: [{ inputId: "never-taken", end: "answered" }],
+    });
+    const results = await Promise.allSettled([append(first, "key"), half]);
+    expect(results).toMatchObject([{ value: { kind: "committed" } }, { reason: { code: "STORE_CONTRACT" } }]);
+    expect(await keysOf(store, "session-0")).toEqual(["key"]);
+    expect(await keysOf(store, "session-1")).toEqual([]);
+  });
+
   test("control: without a savepoint of its own a refused member leaves half of its entries", async () => {
     const [first, second] = (await running(2)) as [Running, Running];
     await append(second, "known", "as it was");
@@ -175,7 +189,13 @@ describe("a group whose transaction fails", () => {
       throw systemError("SQLITE_IOERR_WRITE");
     });
     const refused = { grant: { ...(turns[0] as Running).grant, holderId: "holder-other" }, turnId: "turn" };
-    const results = await Promise.allSettled([...turns.map((turn) => append(turn, "key")), append(refused, "key-2")]);
+    const settles = [{ inputId: "never-taken", end: "answered" } as const];
+    const conflicting = { ...(turns[1] as Running), entries: [says("half")], settledInputs: settles };
+    const results = await Promise.allSettled([
+      ...turns.map((turn) => append(turn, "key")),
+      append(refused, "key-2"),
+      store.transcript.append(conflicting),
+    ]);
     for (const result of results)
       expect(result).toMatchObject({ reason: { code: "STORE_IO", context: { isIndeterminate: true } } });
     expect(await Promise.all(turns.map((turn) => append(turn, "key")))).toMatchObject(

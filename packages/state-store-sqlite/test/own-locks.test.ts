@@ -27,7 +27,7 @@ test.skipIf(!hasLockTable)("a lock is seen while it is held, by itself and merge
   database.exec("BEGIN; SELECT * FROM t");
   expect(locks?.areHeld()).toBe(true);
   database.exec("COMMIT");
-  expect(OwnLocks.of([{ inode: shm, position: 5 }])).toBe(undefined);
+  for (const position of [5, 200]) expect(OwnLocks.of([{ inode: shm, position }])).toBe(undefined);
   readFileSync(path);
   expect(locks?.areHeld()).toBe(false);
   locks?.close();
