@@ -16,7 +16,7 @@ export const periodicSchedulerMutations: readonly Mutation[] = mutationsOf("peri
     find: "(error: unknown) => this.#fail(task, lateMs, error),",
     replace: "(error: unknown) => this.#onError(error, task.name),",
     guards: "SCHED-1",
-    tests: ["no-overlap"],
+    tests: ["failing-bodies"],
   },
   {
     id: "throw-ends-the-task",
@@ -40,7 +40,7 @@ export const periodicSchedulerMutations: readonly Mutation[] = mutationsOf("peri
     find: "warn(reporterError, task.name);",
     replace: "throw reporterError;",
     guards: "SCHED-1",
-    tests: ["no-overlap"],
+    tests: ["failing-bodies"],
   },
   {
     id: "false-does-not-end",
@@ -48,7 +48,7 @@ export const periodicSchedulerMutations: readonly Mutation[] = mutationsOf("peri
     find: 'task.state === "ending" || answer === false',
     replace: 'task.state === "ending"',
     guards: "SCHED-1",
-    tests: ["no-overlap"],
+    tests: ["ending"],
   },
   {
     id: "cancelled-run-queued-again",
@@ -80,7 +80,7 @@ export const periodicSchedulerMutations: readonly Mutation[] = mutationsOf("peri
     find: " || nowMs - startedMs >= burstMs",
     replace: "",
     guards: "SCHED-1",
-    tests: ["no-overlap"],
+    tests: ["periods"],
   },
   {
     id: "missed-runs-made-up",
@@ -88,7 +88,7 @@ export const periodicSchedulerMutations: readonly Mutation[] = mutationsOf("peri
     find: "Math.min(Math.max(0, lateMs), this.#slackMs, task.everyMs / 2)",
     replace: "Math.max(0, lateMs)",
     guards: "SCHED-1",
-    tests: ["no-overlap"],
+    tests: ["periods"],
   },
   {
     id: "slots-stretch-the-period",
@@ -96,7 +96,7 @@ export const periodicSchedulerMutations: readonly Mutation[] = mutationsOf("peri
     find: "task.dueMs = this.#nowMs() + task.everyMs - givenBackMs;",
     replace: "task.dueMs = this.#nowMs() + task.everyMs;",
     guards: "SCHED-1",
-    tests: ["no-overlap"],
+    tests: ["periods"],
   },
   {
     id: "scheduled-after-close",
@@ -128,7 +128,8 @@ export const periodicSchedulerMutations: readonly Mutation[] = mutationsOf("peri
     find: "this.#host.timers.after(delayMs, this.#fire, { keepAlive: false })",
     replace: "this.#host.timers.after(delayMs, this.#fire, { keepAlive: true })",
     guards: "TURN-1",
-    tests: ["no-overlap"],
+    tests: ["shared-timer"],
+    only: "that timer is set to keep no process alive",
   },
   {
     id: "cancel-from-within-waits-for-itself",
@@ -136,7 +137,7 @@ export const periodicSchedulerMutations: readonly Mutation[] = mutationsOf("peri
     find: " || task === this.#onStack",
     replace: "",
     guards: "SCHED-1",
-    tests: ["no-overlap"],
+    tests: ["ending"],
   },
   {
     id: "cancel-leaves-its-timer",
@@ -152,7 +153,7 @@ export const periodicSchedulerMutations: readonly Mutation[] = mutationsOf("peri
     find: 'if (task.state !== "ending" || waitMs === 0',
     replace: "if (waitMs >= 0",
     guards: "SCHED-1",
-    tests: ["no-overlap"],
+    tests: ["ending"],
   },
   {
     id: "period-of-nothing",
@@ -160,7 +161,7 @@ export const periodicSchedulerMutations: readonly Mutation[] = mutationsOf("peri
     find: "if (!Number.isFinite(everyMs) || everyMs <= 0) {",
     replace: "if (Number.isNaN(everyMs)) {",
     guards: "SCHED-1",
-    tests: ["no-overlap"],
+    tests: ["options"],
   },
   {
     id: "earlier-task-waits-for-the-timer",
@@ -168,7 +169,7 @@ export const periodicSchedulerMutations: readonly Mutation[] = mutationsOf("peri
     find: "if (slotMs >= this.#armedForMs) return;",
     replace: "if (this.#armedForMs < Number.POSITIVE_INFINITY) return;",
     guards: "SCHED-1",
-    tests: ["no-overlap"],
+    tests: ["ambient-context"],
   },
   {
     id: "ended-task-keeps-memory",
@@ -176,7 +177,7 @@ export const periodicSchedulerMutations: readonly Mutation[] = mutationsOf("peri
     find: "this.#body = undefined;\n    this.#context = undefined;",
     replace: "",
     guards: "TURN-1",
-    tests: ["no-overlap"],
+    tests: ["ending"],
   },
   {
     id: "body-in-a-foreign-context",
@@ -184,7 +185,7 @@ export const periodicSchedulerMutations: readonly Mutation[] = mutationsOf("peri
     find: "return body && this.#context?.runInAsyncScope(body);",
     replace: "return body?.();",
     guards: "SCHED-1",
-    tests: ["no-overlap"],
+    tests: ["ambient-context"],
   },
   {
     id: "queue-forgets-its-order",
@@ -192,7 +193,7 @@ export const periodicSchedulerMutations: readonly Mutation[] = mutationsOf("peri
     find: "this.#rise(last, position);\n    this.#sink(last, last.position);",
     replace: "this.#sink(last, position);",
     guards: "SCHED-1",
-    tests: ["no-overlap"],
+    tests: ["due-queue"],
   },
   {
     id: "ties-in-any-order",
@@ -200,6 +201,6 @@ export const periodicSchedulerMutations: readonly Mutation[] = mutationsOf("peri
     find: " || (left.dueMs === right.dueMs && left.order < right.order)",
     replace: "",
     guards: "SCHED-1",
-    tests: ["no-overlap"],
+    tests: ["ambient-context"],
   },
 ]);
