@@ -871,15 +871,6 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     only: "is skipped and told",
   },
   {
-    id: "link-followed",
-    file: "spool-folder",
-    find: "constants.O_CREAT | noFollow;",
-    replace: "constants.O_CREAT;",
-    guards: "SPOOL-1",
-    tests: ["spool"],
-    only: "a link in the place of a file",
-  },
-  {
     id: "reserve-not-given-up",
     file: "spool-folder",
     find: "if (!isFull(error) || unlessMissing(() => (unlinkSync(this.#reserve), true)) === undefined) throw error;",
