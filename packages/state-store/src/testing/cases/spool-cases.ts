@@ -213,4 +213,20 @@ export const spoolCases: readonly ConformanceCase[] = [
       assert.equal(await stepCount(store), 1);
     },
   },
+  {
+    id: "SPOOL-1j",
+    title: "a step settles what its turn took, and no input that waits for another",
+    async run({ open }) {
+      const store = await open();
+      const turn = await callingTurn(store);
+      await offered(store, "c", "input-c");
+      const settledInputs = ["input-a", "input-c"].map((inputId) => ({ inputId, end: "answered" }) as const);
+      await store.spool.keep(stepOf(turn, { settledInputs }));
+      await take(store, "b", { reclaim: turn.grant, begin: beginOf("c") });
+      const own = await inputOf(store, "input-a");
+      assert.equal(own.state === "settled" && own.end, "answered");
+      assert.equal((await inputOf(store, "input-c")).state, "taken");
+      await assertVerified(store);
+    },
+  },
 ];
