@@ -53,7 +53,7 @@ export async function openSqliteStore(
     return handle.close();
   };
   return {
-    sessions: new SqliteSessions(handle, spool),
+    sessions: new SqliteSessions(handle, spool, deps.host),
     leases: new SqliteLeases(handle, spool),
     transcript: new SqliteTranscript(handle, deps.host),
     inbox: new SqliteInbox(handle),

@@ -1,10 +1,19 @@
-import { titleOf } from "@turnkeeper/state-store";
-import type { SessionPage, SessionRecord, SessionRecords, SessionStore } from "@turnkeeper/state-store";
+import type { Host } from "@turnkeeper/kernel";
+import { importOf, titleOf } from "@turnkeeper/state-store";
+import type {
+  ImportResult,
+  SessionPage,
+  SessionRecord,
+  SessionRecords,
+  SessionStore,
+  SummaryPlace,
+} from "@turnkeeper/state-store";
 import { entryColumns, entryOf } from "./entry-rows.ts";
 import type { EntryRow } from "./entry-rows.ts";
+import { insertImported } from "./imported-rows.ts";
 import { inputRecord } from "./input-rows.ts";
 import type { InputRow } from "./input-rows.ts";
-import { findLease, freeLease, isHeld, leaseView } from "./lease-rows.ts";
+import { findLease, findLeaseView, freeLease, isHeld, leaseView } from "./lease-rows.ts";
 import { forgetSession } from "./search-index.ts";
 import { findSession, sessionRecord, setTitle } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
@@ -69,6 +78,11 @@ function records(tx: Transaction, sessionId: string, withoutEntries: boolean): S
     ...(lease ? { lease } : {}),
     inputs: inputs.map((input) => inputRecord(sessionId, input)),
     turns: turns.map((turn) => turnRecord(sessionId, turn)),
+    compactionCount: session.compaction_count,
+    summaries: tx.rows.all<SummaryPlace>(
+      "SELECT seq, place AS throughSeq FROM entry WHERE session_no = ? AND place <> seq ORDER BY seq",
+      no,
+    ),
     entries: entries.map(entryOf),
   };
 }
@@ -89,10 +103,12 @@ function remove(tx: Transaction, sessionId: string): Awaited<ReturnType<SessionS
 export class SqliteSessions implements SessionStore {
   readonly #handle: StoreHandle;
   readonly #spool: SpoolFolder;
+  readonly #host: Host;
 
-  constructor(handle: StoreHandle, spool: SpoolFolder) {
+  constructor(handle: StoreHandle, spool: SpoolFolder, host: Host) {
     this.#handle = handle;
     this.#spool = spool;
+    this.#host = host;
   }
 
   read(sessionId: string): Promise<SessionRecord | undefined> {
@@ -113,6 +129,18 @@ export class SqliteSessions implements SessionStore {
     return this.#handle.read(`read the records of session ${sessionId}`, (tx) =>
       records(tx, sessionId, withoutEntries),
     );
+  }
+
+  async importSession(records: SessionRecords): Promise<ImportResult> {
+    const { sessionId } = records.session;
+    // Before the lock: to prove a long session takes a while, and others wait for the lock.
+    const imported = importOf(records, this.#host.clock.wallMs());
+    return this.#handle.write("ordinary", `import session ${sessionId}`, (tx): ImportResult => {
+      if (findSession(tx, sessionId)) return { kind: "exists" };
+      const lease = findLeaseView(tx, sessionId);
+      if (lease && lease.standing !== "expired") return { kind: "held", lease };
+      return { kind: "imported", session: sessionRecord(insertImported(tx, imported)) };
+    });
   }
 
   setTitle(sessionId: string, title: string): ReturnType<SessionStore["setTitle"]> {

@@ -73,6 +73,7 @@ test(
       "spool/late",
       "spool/replayed",
       "take-steers/taken-some",
+      "transplant/imported",
       "withdraw/withdrawn",
     ])
       expect(met[outcome] ?? 0, `${outcome} was hardly met`).toBeGreaterThanOrEqual(2);

@@ -69,9 +69,19 @@ export type {
   TurnRecord,
   TurnStore,
 } from "./turn.ts";
-export type { LastEntry, SessionPage, SessionRecord, SessionRecords, SessionStore, SessionTotals } from "./session.ts";
+export type {
+  ImportResult,
+  LastEntry,
+  SessionPage,
+  SessionRecord,
+  SessionRecords,
+  SessionStore,
+  SessionTotals,
+  SummaryPlace,
+} from "./session.ts";
 export type { SessionFacts } from "./session-facts.ts";
-export { sessionFactsOf } from "./session-facts.ts";
+export { joinFacts, sessionFactsOf } from "./session-facts.ts";
+export { importOf } from "./import.ts";
 export { titleOf } from "./title.ts";
 export { foldText, searchTerms, snippetOf } from "./search-text.ts";
 export type { SpooledStep, SpoolStep, SpoolStore, SpoolView } from "./spool.ts";
@@ -80,7 +90,7 @@ export type { StateStore } from "./state-store.ts";
 export type { StoreErrorCode } from "./errors.ts";
 export type { BootInstant, Claim, QueuedInput } from "./decisions.ts";
 export { claim, claimPeriodMs, firstWaiter, nowOf, standingOf } from "./decisions.ts";
-export type { Violation } from "./verify.ts";
-export { verifyRecords } from "./verify.ts";
+export type { Verification, Violation } from "./verify.ts";
+export { beginVerification, verifyRecords } from "./verify.ts";
 export type { MemoryStore } from "./memory/memory-store.ts";
 export { createMemoryStore } from "./memory/memory-store.ts";

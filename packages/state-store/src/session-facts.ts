@@ -20,25 +20,34 @@ function lastEntryOf({ body, atMs }: Pick<Entry, "body" | "atMs">): LastEntry {
   return { atMs, role: body.role, ...(toolName === undefined ? {} : { toolName }) };
 }
 
+/** What an entry says of its session. */
+function factsOf({ body, atMs }: Pick<Entry, "body" | "atMs">): SessionFacts {
+  const usage = body.role === "assistant" ? body.usage : undefined;
+  return {
+    toolCallCount: callsOf(body).length,
+    inputTokens: countOf(usage?.inputTokens),
+    outputTokens: countOf(usage?.outputTokens),
+    ...(body.role === "user" ? { firstText: titleSourceOf(body.text) } : {}),
+    lastEntry: lastEntryOf({ body, atMs }),
+  };
+}
+
+const noFacts: SessionFacts = { toolCallCount: 0, inputTokens: 0, outputTokens: 0 };
+
+/** The facts of two parts of a session that follow each other. */
+export function joinFacts(earlier: SessionFacts, later: SessionFacts): SessionFacts {
+  const firstText = earlier.firstText ?? later.firstText;
+  const lastEntry = later.lastEntry ?? earlier.lastEntry;
+  return {
+    toolCallCount: earlier.toolCallCount + later.toolCallCount,
+    inputTokens: earlier.inputTokens + later.inputTokens,
+    outputTokens: earlier.outputTokens + later.outputTokens,
+    ...(firstText === undefined ? {} : { firstText }),
+    ...(lastEntry ? { lastEntry } : {}),
+  };
+}
+
 /** Derives them from entries in order of appending: from all of a session, or from those a step adds to it. */
 export function sessionFactsOf(entries: readonly Pick<Entry, "body" | "atMs">[]): SessionFacts {
-  let toolCallCount = 0;
-  let inputTokens = 0;
-  let outputTokens = 0;
-  let firstText: string | undefined;
-  for (const { body } of entries) {
-    if (body.role === "user") firstText ??= titleSourceOf(body.text);
-    if (body.role !== "assistant") continue;
-    toolCallCount += callsOf(body).length;
-    inputTokens += countOf(body.usage?.inputTokens);
-    outputTokens += countOf(body.usage?.outputTokens);
-  }
-  const last = entries.at(-1);
-  return {
-    toolCallCount,
-    inputTokens,
-    outputTokens,
-    ...(firstText === undefined ? {} : { firstText }),
-    ...(last ? { lastEntry: lastEntryOf(last) } : {}),
-  };
+  return entries.map(factsOf).reduce(joinFacts, noFacts);
 }

@@ -42,9 +42,26 @@ export interface SessionRecords {
   readonly lease?: LeaseView;
   readonly inputs: readonly InputRecord[];
   readonly turns: readonly TurnRecord[];
+  /** How many summaries have been applied. */
+  readonly compactionCount: number;
+  /** Where the summaries stand in the context, in order of appending. */
+  readonly summaries: readonly SummaryPlace[];
   /** Every entry, archived and late ones too, in order of appending. */
   readonly entries: readonly Entry[];
 }
+
+/** A summary stands where its basis ended, though it was appended later. */
+export interface SummaryPlace {
+  readonly seq: number;
+  readonly throughSeq: number;
+}
+
+export type ImportResult =
+  | { readonly kind: "imported"; readonly session: SessionRecord }
+  /** The store has a session of that id: nothing was changed. */
+  | { readonly kind: "exists" }
+  /** Somebody has the lease of a session of that id, which is not there yet: nothing was changed. */
+  | { readonly kind: "held"; readonly lease: LeaseView };
 
 export interface SessionPage {
   readonly sessions: readonly SessionRecord[];
@@ -58,6 +75,12 @@ export interface SessionStore {
   list(options?: { readonly limit?: number; readonly cursor?: string }): Promise<SessionPage>;
   /** With `withoutEntries` none of the transcript is read: `load` brings it, window by window. */
   records(sessionId: string, options?: { readonly withoutEntries?: boolean }): Promise<SessionRecords | undefined>;
+  /**
+   * Makes a session of records, all of it or nothing: what `records` answered elsewhere is answered here again, but for
+   * what `importOf` settles. The fencing token is the greater of theirs and of what this store granted (LEASE-2).
+   * Rejects with `STORE_CONTRACT`, naming what is wrong in them.
+   */
+  importSession(records: SessionRecords): Promise<ImportResult>;
   /** Names a session; an empty title gives it back the one of its first message. A change like any other. */
   setTitle(sessionId: string, title: string): Promise<{ readonly kind: "set" } | { readonly kind: "unknown" }>;
   /** Forgets a session, but not its fencing token (LEASE-2). A session that is held is left alone and told. */

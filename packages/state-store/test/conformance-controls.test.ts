@@ -45,6 +45,10 @@ test("LEASE-2 control: without a token that outlives the session its next grant 
   await isSeen("SESSION-DELETE-b", faulty.forgetsTokensOnDelete, /fencing token: 1 after 1/);
 });
 
+test("LEASE-2 control: without the greater of both tokens a grant after an import has one that was granted before", async () => {
+  await isSeen("SESSION-IMPORT-e", faulty.importsTokensOfElsewhere, /fencing token: 3 after 5/);
+});
+
 test("LEASE-4 control: without a check of holder and token a replaced holder frees its successor's session", async () => {
   await isSeen("LEASE-4", faulty.ignoresTokensOfHolders, /changed the lease/);
   await isSeen("LEASE-4b", faulty.ignoresTokensOfHolders, /changed the lease/);

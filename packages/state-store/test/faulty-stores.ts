@@ -108,6 +108,29 @@ export const forgetsTokensOnDelete: Fault = (store) => ({
   }),
 });
 
+/** LEASE-2: an imported session brings its own token, whatever was granted here. */
+export const importsTokensOfElsewhere: Fault = (store) => {
+  const brought = new Map<string, number>();
+  return {
+    ...store,
+    sessions: replacing(store.sessions, {
+      importSession: (records) => {
+        brought.set(records.session.sessionId, records.fencingToken);
+        return store.sessions.importSession(records);
+      },
+    }),
+    leases: replacing(store.leases, {
+      acquire: async (request) => {
+        const token = brought.get(request.sessionId);
+        const answer = await store.leases.acquire(request);
+        if (answer.kind !== "granted" || token === undefined) return answer;
+        brought.delete(request.sessionId);
+        return { ...answer, fencingToken: token + 1 };
+      },
+    }),
+  };
+};
+
 /** LEASE-4: renews and releases whatever lease stands, whoever asks. */
 export const ignoresTokensOfHolders: Fault = (store) => {
   const standing = async (grant: Grant): Promise<Grant> => {

@@ -61,6 +61,7 @@ describe("random scripts", () => {
       "spool/replayed",
       "settle-foreign/changed",
       "take-steers/taken-some",
+      "transplant/imported",
       "withdraw/withdrawn",
       "withdraw/taken",
       "withdraw/settled",

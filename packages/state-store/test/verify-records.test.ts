@@ -46,6 +46,10 @@ describe("the records of a session", () => {
   /** What is found when the records are read as `doctored`: the rules, in order, with what is said of each. */
   const found = (doctored: Partial<SessionRecords>) =>
     verifyRecords({ ...records, ...doctored }).map(({ rule, detail }) => `${rule} ${detail}`);
+  const onlyDerived = [
+    expect.stringMatching(/^DERIVED .* entry count/),
+    expect.stringMatching(/^DERIVED .* last entry/),
+  ];
   const entriesWith = (key: string, change: Partial<Entry>) =>
     records.entries.map((entry) => (entry.key === key ? { ...entry, ...change } : entry));
   const withBody = (key: string, body: EntryBody) => entriesWith(key, { body, digest: digestOf(body) });
@@ -74,10 +78,10 @@ describe("the records of a session", () => {
 
   test("show an entry out of order, and one of a turn that does not exist (APPEND-2)", () => {
     expect(found({ entries: entriesWith("a-result", { seq: 1 }) })).toEqual([
-      expect.stringMatching(/^APPEND-2 entry a-result has seq 1, not after/),
+      expect.stringMatching(/^APPEND-2 entry a-result \(seq 1\) does not follow seq/),
     ]);
     expect(found({ turns: records.turns.filter((turn) => turn.turnId !== "turn-a") })).toContainEqual(
-      expect.stringMatching(/^APPEND-2 entry a-calls belongs to turn turn-a/),
+      expect.stringMatching(/^APPEND-2 entry a-calls \(seq 2\) belongs to turn turn-a/),
     );
   });
 
@@ -85,7 +89,7 @@ describe("the records of a session", () => {
     expect(found({ entries: entriesWithout("a-result") })).toEqual([
       expect.stringMatching(/^PAIR-1 tool call .*call-1.* has 0 results/),
     ]);
-    expect(found({ entries: entriesWithout("b-result") })).toEqual([]);
+    expect(found({ entries: entriesWithout("b-result") })).toEqual(onlyDerived.slice(1));
   });
 
   test("show a second result, a second call of one id, and a result without a call before it (PAIR-1)", () => {
@@ -110,7 +114,7 @@ describe("the records of a session", () => {
     const seq = (records.entries.at(-1)?.seq ?? 0) + 1;
     const facts = { seq, turnId: "turn-a", atMs: 0, archived: false };
     const late: Entry = { ...facts, key: "late", body, digest: digestOf(body), late: true };
-    expect(found({ entries: [...records.entries, late] })).toEqual([]);
+    expect(found({ entries: [...records.entries, late] })).toEqual(onlyDerived);
     expect(found({ entries: [...records.entries, { ...late, late: false }] })).not.toEqual([]);
   });
 
@@ -118,14 +122,71 @@ describe("the records of a session", () => {
     const [settled, taken] = records.inputs;
     if (settled?.state !== "settled" || taken?.state !== "taken") throw new Error("not as played");
     expect(found({ inputs: [{ ...settled, turnId: "turn-x" }, taken] })).toEqual([
-      "INBOX-1 input input-a was taken by turn turn-x, which does not exist",
+      "INBOX-1 input input-a (seq 1) was taken by turn turn-x, which does not exist",
+      "INBOX-1 input input-a (seq 1) was taken by turn turn-x, and is in turn turn-a at seq 1",
     ]);
     expect(found({ inputs: [settled, { ...taken, turnId: "turn-a" }] })).toEqual([
-      "INBOX-1 turn turn-a ended as answered and left input input-b unsettled",
+      "INBOX-1 turn turn-a ended as answered and left input input-b (seq 2) unsettled",
+      "INBOX-1 input input-b (seq 2) was taken by turn turn-a, and is in turn turn-b at seq 5",
     ]);
     const { turnId: _turnId, ...without } = settled;
-    expect(found({ inputs: [without, taken] })).toEqual(["INBOX-1 input input-a ended as answered without a turn"]);
-    expect(found({ inputs: [{ ...without, end: "cancelled" }, { ...without, end: "expired" }, taken] })).toEqual([]);
+    expect(found({ inputs: [without, taken] })).toEqual([
+      "INBOX-1 input input-a (seq 1) ended as answered without a turn",
+      "INBOX-1 input input-a (seq 1) is settled without a turn, and is in turn turn-a at seq 1",
+    ]);
+    for (const end of ["cancelled", "expired"] as const)
+      expect(found({ inputs: [{ ...without, inputId: "input-c", end }, taken] })).toEqual([]);
+  });
+
+  test("show an input whose user entry is missing, one that is there twice, and one that stands twice (INBOX-1, INBOX-2)", () => {
+    const [settled, taken] = records.inputs;
+    if (!settled || !taken) throw new Error("not as played");
+    expect(found({ entries: entriesWithout("input/input-a") })).toEqual([
+      "INBOX-1 input input-a (seq 1) was taken by turn turn-a, and its user entry is missing",
+    ]);
+    expect(found({ entries: withBody("b-calls", { role: "user", text: "hello", inputId: "input-b" }) })).toContainEqual(
+      "INBOX-1 input input-b reached the transcript twice, at seq 5 and 6",
+    );
+    expect(found({ inputs: [settled, settled, taken] })).toEqual(["INBOX-2 input input-a stands twice"]);
+    expect(found({ inputs: [{ ...settled, text: "other" }, taken] })).toEqual([
+      "INBOX-2 input input-a (seq 1) no longer has the text it was accepted with",
+    ]);
+  });
+
+  test("show a key and a turn id that stand twice (APPEND-2, LEASE-1)", () => {
+    expect(found({ entries: entriesWith("b-result", { key: "a-result" }) })).toEqual([
+      expect.stringMatching(/^APPEND-2 entry a-result \(seq 7\) has the key of the entry at seq 3/),
+    ]);
+    expect(found({ turns: [...records.turns, ...records.turns.slice(0, 1)] })).toEqual([
+      "LEASE-1 a turn id stands twice",
+    ]);
+  });
+
+  test("show a summary that is missing, what it replaced and is not archived, and more summaries than compactions (COMP-1)", () => {
+    const summaries = [{ seq: 99, throughSeq: 2 }];
+    expect(found({ summaries, compactionCount: 1 })).toEqual([
+      expect.stringMatching(/^COMP-1 entry input\/input-a \(seq 1\) stands before seq 2, .* not archived/),
+      expect.stringMatching(/^COMP-1 entry a-calls \(seq 2\) stands before seq 2/),
+      "COMP-1 the summary at seq 99, in place of all up to seq 2, is missing",
+    ]);
+    expect(found({ summaries })).toContainEqual("COMP-1 1 summaries stand in a transcript of 0 compactions");
+  });
+
+  test("show what is derived from the entries and contradicts them (DERIVED)", () => {
+    const { session } = records;
+    const { title: _title, lastEntry: _lastEntry, ...bare } = session;
+    expect(found({ session: { ...session, entryCount: 6 } })).toEqual([
+      "DERIVED the session's row has the entry count 6, and its entries say 7",
+    ]);
+    expect(found({ session: { ...session, totals: { ...session.totals, toolCallCount: 0 } } })).toEqual([
+      expect.stringMatching(
+        /^DERIVED the session's row has the sums .*"toolCallCount":0.*, and its entries say .*"toolCallCount":4/,
+      ),
+    ]);
+    expect(found({ session: bare })).toEqual([
+      expect.stringMatching(/^DERIVED the session's row has the last entry null/),
+      `DERIVED the session's row has the title "", and its entries say "hello"`,
+    ]);
   });
 
   test("show a token that fell from one entry to the next, and one above the greatest granted (LEASE-2)", () => {
@@ -133,7 +194,9 @@ describe("the records of a session", () => {
       expect.stringMatching(/^LEASE-2 turn turn-b has fencing token 2, above the greatest granted \(1\)/),
     ]);
     expect(found({ turns: turnsWith("turn-a", { fencingToken: 3 }), fencingToken: 3 })).toContainEqual(
-      expect.stringMatching(/^LEASE-2 entry input\/input-b was written under fencing token 2, after one under 3/),
+      expect.stringMatching(
+        /^LEASE-2 entry input\/input-b \(seq 5\) was written under fencing token 2, after one under 3/,
+      ),
     );
   });
 

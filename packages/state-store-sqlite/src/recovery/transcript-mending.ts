@@ -3,7 +3,7 @@
  * paired, and no summary that was lost hides what it replaced. What is made up stands in the gaps that lost entries
  * left, so the order of what was brought stays as it was.
  */
-import { digestOf, sessionFactsOf, takenEntry } from "@turnkeeper/state-store";
+import { digestOf, joinFacts, sessionFactsOf, takenEntry } from "@turnkeeper/state-store";
 import type { EntryBody } from "@turnkeeper/state-store";
 import { CallPairing } from "./call-pairing.ts";
 import type { EntryRow, RecoveredTranscript } from "./recovered-transcript.ts";
@@ -27,6 +27,12 @@ function longestOrder(values: readonly number[]): Set<number> {
   const kept = new Set<number>();
   for (let index = ends.at(-1) ?? -1; index >= 0; index = before[index] ?? -1) kept.add(index);
   return kept;
+}
+
+/** An input whose message is not in the transcript, with the turn that took it. */
+interface LostMessage extends Omit<EntryRow, "seq" | "archived"> {
+  readonly input_id: string;
+  readonly text: string;
 }
 
 export class TranscriptMending {
@@ -89,23 +95,45 @@ export class TranscriptMending {
   /** The message that an input became, where the input is there and the entry is not. */
   #bringMessages(): void {
     const { rows, no } = this.#transcript;
-    const lost = rows.all<{ input_id: string; text: string; turn_id: string }>(
-      `SELECT input_id, text, turn_id FROM input
-       WHERE session_no = ? AND turn_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.session_no = input.session_no
+    const lost = rows.all<LostMessage>(
+      `SELECT input_id, text, turn_id, offered_at_ms AS at_ms, outcome, fencing_token AS token
+       FROM input JOIN turn USING (session_no, turn_id)
+       WHERE session_no = ? AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.session_no = input.session_no
          AND (key = 'input/' || input_id OR (key > 'input/' || input_id || '/' AND key < 'input/' || input_id || '0')))
-       ORDER BY input.seq`,
+       ORDER BY fencing_token, input.seq`,
       no,
     );
-    for (const { input_id, text, turn_id } of lost) {
-      const first = this.#first(turn_id);
-      const gap = first && this.#transcript.gapBefore(first, "lowest");
-      if (first === undefined || gap === undefined) continue;
+    for (const message of lost) {
+      const { input_id, text } = message;
       const draft = takenEntry({ inputId: input_id, text });
-      this.#transcript.insert({ ...first, seq: gap }, draft.key, draft.body);
+      const place = this.#placeOf(message);
+      const last = rows.get<{ seq: number | null }>("SELECT max(seq) AS seq FROM entry WHERE session_no = ?", no);
+      const seq = place?.seq ?? 1 + (last?.seq ?? 0);
+      this.#transcript.insert({ ...message, archived: place?.archived ?? 0, seq }, draft.key, draft.body);
       this.#transcript.tell(
         `the message of input ${input_id} was lost from the transcript and stands there again, from the inbox`,
       );
+      if (!place) this.#transcript.markLate(seq, "has no place left among the entries of its time");
     }
+  }
+
+  /** Where a lost message may stand: before what its turn said, else between the turns before and after it. */
+  #placeOf({ turn_id, token }: LostMessage): Pick<EntryRow, "seq" | "archived"> | undefined {
+    const { rows, no } = this.#transcript;
+    const next =
+      this.#first(turn_id) ??
+      rows.get<EntryRow>(
+        `SELECT seq, turn_id, at_ms, archived, outcome, fencing_token AS token FROM entry JOIN turn USING (session_no, turn_id)
+         WHERE session_no = ? AND fencing_token > ? AND late = 0 ORDER BY seq LIMIT 1`,
+        no,
+        token,
+      );
+    if (!next) {
+      const last = rows.get<{ seq: number | null }>("SELECT max(seq) AS seq FROM entry WHERE session_no = ?", no);
+      return { seq: 1 + (last?.seq ?? 0), archived: 0 };
+    }
+    const seq = this.#transcript.gapBefore(next, "lowest");
+    return seq === undefined ? undefined : { seq, archived: next.archived };
   }
 
   #first(turnId: string): EntryRow | undefined {
@@ -209,14 +237,7 @@ export class TranscriptMending {
       no,
     );
     for (const { body, at_ms } of entries) {
-      const one = sessionFactsOf([{ body: JSON.parse(body) as EntryBody, atMs: at_ms }]);
-      facts = {
-        ...one,
-        ...(facts.firstText === undefined ? {} : { firstText: facts.firstText }),
-        toolCallCount: facts.toolCallCount + one.toolCallCount,
-        inputTokens: facts.inputTokens + one.inputTokens,
-        outputTokens: facts.outputTokens + one.outputTokens,
-      };
+      facts = joinFacts(facts, sessionFactsOf([{ body: JSON.parse(body) as EntryBody, atMs: at_ms }]));
     }
     rows.run(
       `UPDATE session SET first_text = ?, last_entry_at_ms = ?, last_role = ?, last_tool = ?, tool_call_count = ?,

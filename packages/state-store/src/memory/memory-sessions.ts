@@ -1,11 +1,13 @@
-import type { SessionPage, SessionRecord, SessionRecords, SessionStore } from "../session.ts";
+import { importOf } from "../import.ts";
+import type { ImportResult, SessionPage, SessionRecord, SessionRecords, SessionStore } from "../session.ts";
 import { sessionFactsOf } from "../session-facts.ts";
 import { titleOf } from "../title.ts";
+import { addImported } from "./memory-import.ts";
 import { storeError } from "./memory-state.ts";
 import type { MemoryState, SessionRow } from "./memory-state.ts";
 
 function recordOf(row: SessionRow): SessionRecord {
-  const { sessionId, createdAtMs, updatedAtMs, revision, entries, givenTitle, turns } = row;
+  const { sessionId, createdAtMs, updatedAtMs, revision, entries, lastSeq, givenTitle, turns } = row;
   const { firstText = "", lastEntry, ...sums } = sessionFactsOf(entries);
   const title = givenTitle === "" ? titleOf(firstText) : givenTitle;
   return {
@@ -13,7 +15,7 @@ function recordOf(row: SessionRow): SessionRecord {
     createdAtMs,
     updatedAtMs,
     revision,
-    entryCount: entries.length,
+    entryCount: lastSeq,
     ...(title === "" ? {} : { title }),
     ...(lastEntry ? { lastEntry } : {}),
     totals: { turnCount: turns.size, ...sums },
@@ -68,8 +70,22 @@ export class MemorySessions implements SessionStore {
       ...(lease ? { lease } : {}),
       inputs: [...row.inputs.values()].map(({ record }) => record).toSorted((left, right) => left.seq - right.seq),
       turns: [...row.turns.values()].toSorted((left, right) => left.fencingToken - right.fencingToken),
+      compactionCount: row.compactionCount,
+      summaries: row.entries.flatMap(({ key, seq }) => {
+        const throughSeq = row.summaryPlace.get(key);
+        return throughSeq === undefined || throughSeq === seq ? [] : [{ seq, throughSeq }];
+      }),
       entries: withoutEntries ? [] : [...row.entries],
     };
+  }
+
+  async importSession(records: SessionRecords): Promise<ImportResult> {
+    const { sessionId } = records.session;
+    const imported = importOf(structuredClone(records), this.#state.wallMs());
+    if (this.#state.sessions.has(sessionId)) return { kind: "exists" };
+    const lease = this.#state.leaseView(sessionId);
+    if (lease && lease.standing !== "expired") return { kind: "held", lease };
+    return { kind: "imported", session: recordOf(addImported(this.#state, imported)) };
   }
 
   async setTitle(sessionId: string, title: string): ReturnType<SessionStore["setTitle"]> {

@@ -91,6 +91,10 @@ export class MemoryState {
     this.#host = host;
   }
 
+  nextStoredNo(): number {
+    return ++this.#lastStoredNo;
+  }
+
   now(): BootInstant {
     return nowOf(this.#host.clock);
   }
@@ -99,10 +103,9 @@ export class MemoryState {
     return this.#host.clock.wallMs();
   }
 
-  ensureSession(sessionId: string): SessionRow {
+  ensureSession(sessionId: string, atMs: number = this.wallMs()): SessionRow {
     const known = this.sessions.get(sessionId);
     if (known) return known;
-    const atMs = this.wallMs();
     const row: SessionRow = {
       sessionId,
       createdAtMs: atMs,
@@ -242,7 +245,7 @@ export class MemoryState {
         archived: false,
         late,
       });
-      session.storedNos.push(++this.#lastStoredNo);
+      session.storedNos.push(this.nextStoredNo());
       session.digestByKey.set(draft.key, digest);
       if (late) continue;
       for (const { callId, name } of callsOf(body))

@@ -1,6 +1,7 @@
 import { appendCases } from "./cases/append-cases.ts";
 import { compactionCases } from "./cases/compaction-cases.ts";
 import { grantCases } from "./cases/grant-cases.ts";
+import { importCases } from "./cases/import-cases.ts";
 import { inboxCases } from "./cases/inbox-cases.ts";
 import { leaseTermCases } from "./cases/lease-cases.ts";
 import { offerCases } from "./cases/offer-cases.ts";
@@ -34,6 +35,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...compactionCases,
   ...transcriptCases,
   ...sessionCases,
+  ...importCases,
   ...searchCases,
   ...spoolCases,
 ];

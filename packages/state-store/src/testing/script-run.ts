@@ -57,7 +57,7 @@ class ScriptPlay {
     const compared = play.comparable({ answer, records, pending, waiting: waiting && { ...waiting, place: "" } });
     if (answer.kind === "deleted") play.comparable = createComparable();
     const { stepCount = 0 } = waiting ?? {};
-    const cameBack = answer.kind !== "deleted" && stepCount < play.spooledCount;
+    const cameBack = answer.kind !== "deleted" && answer.kind !== "imported" && stepCount < play.spooledCount;
     play.spooledCount = stepCount;
     const spool = [...(cameBack ? ["spool/replayed"] : []), ...(cameLate ? ["spool/late"] : [])];
     return { reached: [`${step.kind}/${answer.kind}`, ...spool], answer: compared };
@@ -135,6 +135,8 @@ class ScriptPlay {
         if (deleted.kind === "deleted") for (const known of play.grants) known.isRunning = false;
         return deleted;
       }
+      case "transplant":
+        return this.#transplant(play);
       case "load":
         return told("loaded", await this.#load(sessionId, step));
       case "search":
@@ -155,6 +157,15 @@ class ScriptPlay {
         this.#store = await this.#harness.reopen();
         return { kind: "opened" };
     }
+  }
+
+  async #transplant(play: SessionPlay): Promise<Answer> {
+    const { sessionId } = play;
+    const records = await this.#store.sessions.records(sessionId);
+    const deleted = await this.#store.sessions.delete(sessionId);
+    if (!records || deleted.kind !== "deleted") return deleted;
+    for (const known of play.grants) known.isRunning = false;
+    return this.#store.sessions.importSession(records);
   }
 
   async #acquire(play: SessionPlay, step: Extract<ScriptAction, { kind: "acquire" }>): Promise<Answer> {

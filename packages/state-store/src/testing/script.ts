@@ -64,6 +64,8 @@ export type ScriptAction =
   | { readonly kind: "abandon"; readonly actor: string }
   | { readonly kind: "request-stop"; readonly hard: boolean }
   | { readonly kind: "delete" }
+  /** Takes the session out and imports it again. */
+  | { readonly kind: "transplant" }
   | { readonly kind: "load"; readonly limit: number; readonly all: boolean; readonly isFromStart: boolean }
   | { readonly kind: "search"; readonly text: string; readonly limit: number }
   | { readonly kind: "set-title"; readonly title: string }
@@ -103,6 +105,7 @@ const weights: readonly (readonly [ScriptAction["kind"], number])[] = [
   ["jump-wall", 2],
   ["reopen", 2],
   ["delete", 1],
+  ["transplant", 2],
   ["reboot", 1],
 ];
 
@@ -189,6 +192,7 @@ export function randomScript(random: Pick<Random, "unit">, stepCount = 60): read
       case "settle-foreign":
         return { kind, age: age() };
       case "delete":
+      case "transplant":
       case "reopen":
       case "reboot":
         return { kind };
