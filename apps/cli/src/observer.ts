@@ -13,14 +13,15 @@ export interface Observed {
   readonly presence: ProcessPresence;
 }
 
-/** Opens the store for a command that looks into it, and closes it whatever comes of it. Makes nothing. */
+/** Opens the store for a command, and closes it whatever comes of it. Makes nothing, unless it is opened otherwise. */
 export async function withStore(
   io: CommandIo,
   flags: CommonFlags,
   work: (store: StateStore, context: CommandContext) => Promise<number>,
+  open: (context: CommandContext) => Promise<StateStore> = openExistingStore,
 ): Promise<number> {
   const context = await readContext(io, flags);
-  const store = await openExistingStore(context);
+  const store = await open(context);
   try {
     return await work(store, context);
   } finally {

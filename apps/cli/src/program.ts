@@ -142,6 +142,17 @@ function addSessionCommands(command: MakeCommand, program: Command, start: Start
     .action((id, flags) =>
       start(async (io) => (await import("./commands/export-session.ts")).exportSession(io, id, flags)),
     );
+  sessionCommand(
+    "import",
+    "make a session of what export wrote, all of it or nothing",
+    "turnkeeper sessions import first.jsonl",
+  )
+    .addArgument(new Argument("<file>", "the exported file; - reads stdin"))
+    .addOption(new Option("--as <id>", "the session's new id (default: the one it had)"))
+    .addOption(jsonOption("print one JSON object"))
+    .action((file, flags) =>
+      start(async (io) => (await import("./commands/import-session.ts")).importSession(io, file, flags)),
+    );
   sessionCommand("delete", "delete a session; asks first on a terminal", "turnkeeper sessions delete first --yes")
     .addArgument(sessionId())
     .addOption(new Option("--yes", "do not ask"))

@@ -99,27 +99,3 @@ export function recordsJson(records: SessionRecords): Record<string, unknown> {
     turns: records.turns.map(turnJson),
   };
 }
-
-/**
- * Version 1 of the export: a header, then inputs, turns and entries, one object a line, each with its `type` and
- * everything the store has of it. A reader refuses a version it does not know.
- */
-const exportVersion = 1;
-
-/** The lines of `sessions export` before its entries. */
-export function* recordLines(records: SessionRecords): Generator<string> {
-  const { session, fencingToken, inputs, turns } = records;
-  yield JSON.stringify({
-    type: "session",
-    format: "turnkeeper-session",
-    version: exportVersion,
-    ...session,
-    fencingToken,
-  });
-  for (const input of inputs) yield JSON.stringify({ type: "input", ...input });
-  for (const turn of turns) yield JSON.stringify({ type: "turn", ...turn });
-}
-
-export function entryLine(entry: Entry): string {
-  return JSON.stringify({ type: "entry", ...entry });
-}

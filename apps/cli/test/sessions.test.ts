@@ -141,8 +141,17 @@ describe("a session in the store", () => {
       sessionId: "s",
       fencingToken: 1,
     });
-    expect(lines.map(({ type }) => type)).toEqual(["session", "input", "turn", "entry", "entry", "entry", "entry"]);
-    for (const line of lines.slice(3))
+    expect(lines.map(({ type }) => type)).toEqual([
+      "session",
+      "input",
+      "turn",
+      "entry",
+      "entry",
+      "entry",
+      "entry",
+      "end",
+    ]);
+    for (const line of lines.slice(3, -1))
       expect(line).toMatchObject({ key: expect.any(String), digest: expect.any(String), body: expect.any(Object) });
   });
 
