@@ -17,8 +17,13 @@ export type CliErrorCode =
   | "REFUSED";
 
 /** An error whose message is the one line that the user reads. */
-export function cliError(code: CliErrorCode, message: string, cause?: unknown): CodedError<CliErrorCode> {
-  return new CodedError(code, message, cause === undefined ? {} : { cause });
+export function cliError(
+  code: CliErrorCode,
+  message: string,
+  cause?: unknown,
+  context: Readonly<Record<string, unknown>> = {},
+): CodedError<CliErrorCode> {
+  return new CodedError(code, message, cause === undefined ? { context } : { context, cause });
 }
 
 /** The one line that stderr gets for an error: its message for a mistake, a pointer to `--debug` for a defect. */

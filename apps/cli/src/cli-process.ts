@@ -36,11 +36,14 @@ function ioOf(process: NodeJS.Process): CommandIo {
 
 /** Tells an error on one line and answers its exit code. Loaded when something failed: help does without it. */
 async function tellFailure(error: unknown, io: CommandIo, isDebug: boolean): Promise<number> {
-  const [{ failureLine }, { exitCodeOfError }] = await Promise.all([
+  const [{ failureLine }, { exitCodeOfError }, { nextStepOfError }] = await Promise.all([
     import("./cli-error.ts"),
     import("./failure-code.ts"),
+    import("./next-step.ts"),
   ]);
   complain(io, failureLine(error));
+  const next = await nextStepOfError(error);
+  if (next !== undefined) io.stderr.line(`next: ${next}`);
   if (isDebug && error instanceof Error) io.stderr.line(error.stack ?? "");
   return exitCodeOfError(error);
 }

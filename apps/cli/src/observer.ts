@@ -34,8 +34,9 @@ export async function withObserved(
   io: CommandIo,
   flags: CommonFlags,
   work: (observed: Observed) => Promise<number>,
+  open: (context: CommandContext) => Promise<StateStore> = openExistingStore,
 ): Promise<number> {
-  return withStore(io, flags, async (store, context) => {
+  const observe = async (store: StateStore, context: CommandContext): Promise<number> => {
     const { openProcessPresence } = await import("@turnkeeper/turn-lease");
     const { path } = context.store;
     const presence = await openProcessPresence(
@@ -47,5 +48,6 @@ export async function withObserved(
     } finally {
       await closeAll([() => presence.close()]);
     }
-  });
+  };
+  return withStore(io, flags, observe, open);
 }

@@ -157,11 +157,21 @@ function addSessionCommands(command: MakeCommand, program: Command, start: Start
     .addArgument(sessionId())
     .addOption(new Option("--yes", "do not ask"))
     .addOption(jsonOption("print one JSON object"))
-    .action((id, flags) => start(async (io) => (await import("./commands/sessions.ts")).deleteSession(io, id, flags)));
+    .action((id, flags) =>
+      start(async (io) => (await import("./commands/delete-session.ts")).deleteSession(io, id, flags)),
+    );
   sessionCommand("verify", "prove the store's invariants on one session, or on all", "turnkeeper sessions verify first")
     .addArgument(new Argument("[id]", "session id (default: every session)"))
     .addOption(jsonOption("print one JSON object"))
-    .action((id, flags) => start(async (io) => (await import("./commands/sessions.ts")).verifySessions(io, id, flags)));
+    .action((id, flags) => start(async (io) => (await import("./commands/verify.ts")).verifySessions(io, id, flags)));
+  sessionCommand(
+    "repair",
+    "mend what is derived, and settle what was left by processes that are gone, in one session or in all",
+    "turnkeeper sessions repair first",
+  )
+    .addArgument(new Argument("[id]", "session id (default: every session)"))
+    .addOption(jsonOption("print one JSON object"))
+    .action((id, flags) => start(async (io) => (await import("./commands/repair.ts")).repairSessions(io, id, flags)));
   sessionCommand(
     "recover",
     "make a new store of every row of a damaged one that is intact; the damaged one is only read",

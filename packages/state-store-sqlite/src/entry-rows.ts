@@ -22,7 +22,7 @@ export const entryColumns = "seq, key, turn_id, body, digest, at_ms, archived, l
 export function entryOf(row: EntryRow): Entry {
   return {
     key: row.key,
-    body: parseJson<EntryBody>(row.body, "entry.body"),
+    body: parseJson<EntryBody>(row.body, `entry.body (seq ${row.seq}, key ${row.key})`),
     seq: row.seq,
     turnId: row.turn_id,
     digest: row.digest,

@@ -6,6 +6,10 @@ export { closeAllStores } from "./store-handle.ts";
 export type { StoreFile } from "./shared-database.ts";
 export type { JournalMode } from "./sqlite-version.ts";
 export { rebuildSearchIndex } from "./rebuild-search-index.ts";
+export { repairDerived } from "./repair-derived.ts";
+export type { DerivedMend, RepairOptions } from "./repair-derived.ts";
+export { processesWith } from "./recovery/open-processes.ts";
+export type { OpenProcess } from "./recovery/open-processes.ts";
 export { recoverStore } from "./recovery/recover-store.ts";
 export type { RecoveryGoal, RecoveryOptions } from "./recovery/recover-store.ts";
 export type {

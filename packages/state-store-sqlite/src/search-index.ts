@@ -58,6 +58,32 @@ export function readIndexState(tx: Transaction): IndexState {
   return { throughNo: row.through_no, isBroken: false, behindCount: row.newest_no - row.through_no };
 }
 
+/** What is wrong with the index, or with what is kept of how far it goes; nothing where a search may trust it. */
+export function indexFault(tx: Transaction): string | undefined {
+  const row = tx.rows.get<{ through_no: number; is_broken: number }>(
+    "SELECT through_entry_no AS through_no, is_broken FROM search_index",
+  );
+  if (!row) return "the search index has lost its own row";
+  if (row.is_broken === 1) return "the search index is broken; searches read the entries themselves";
+  const counts = (): { readonly entries: number; readonly indexed: number; readonly gone: number } | undefined =>
+    tx.rows.get(
+      `SELECT (SELECT count(*) FROM entry WHERE entry_no <= ?) AS entries,
+         (SELECT count(*) FROM entry_gram_docsize) AS indexed, (SELECT count(*) FROM search_gone) AS gone`,
+      row.through_no,
+    );
+  let found;
+  try {
+    found = onIndex(tx, counts);
+  } catch (error) {
+    if (error instanceof SearchIndexBroken) return "the search index cannot be read";
+    throw error;
+  }
+  const { entries = 0, indexed = 0, gone = 0 } = found ?? {};
+  // What was deleted is forgotten by and by, and counted until then.
+  if (indexed === entries || (gone > 0 && indexed > entries)) return undefined;
+  return `the search index has ${indexed} entries, and there are ${entries} up to entry number ${row.through_no}, which it should have`;
+}
+
 /** Missing tables of the index are told as damage of the whole file, which they are not. */
 function isOfIndex(tx: Transaction, error: unknown): boolean {
   const code = codeOf(error);
@@ -176,5 +202,8 @@ export function resetIndex(tx: Transaction): void {
   onIndex(tx, () => tx.rows.execute("DROP TABLE IF EXISTS entry_gram"));
   tx.rows.execute(createIndex);
   tx.rows.run("DELETE FROM search_gone");
-  tx.rows.run("UPDATE search_index SET is_broken = 0, through_entry_no = 0");
+  tx.rows.run(
+    `INSERT INTO search_index (index_no, through_entry_no, is_broken) VALUES (1, 0, 0)
+     ON CONFLICT (index_no) DO UPDATE SET through_entry_no = 0, is_broken = 0`,
+  );
 }

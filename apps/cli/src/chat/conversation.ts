@@ -17,6 +17,8 @@ export interface ConversationDeps {
   readonly view: (options: { readonly isTold: boolean }) => TurnView;
   /** Another turn begins: what was pressed before was meant for the one before. */
   readonly onCall: () => void;
+  /** A call was shown to its end. */
+  readonly onFinished: (finished: TurnFinished) => Promise<void>;
 }
 
 /** A message that was handed to a turn which was running. */
@@ -121,6 +123,7 @@ export class Conversation {
         this.#deps.onCall();
         const finished = await showTurn(call.turn, this.#deps.view({ isTold: call.isTold }));
         this.#current = undefined;
+        await this.#deps.onFinished(finished);
         if (finished.outcome !== "queued") this.#lastFinished = finished;
         if (finished.turnId !== undefined) this.#shownTurns.add(finished.turnId);
         if (this.#calls.length === 0) await this.#followHandedOver();

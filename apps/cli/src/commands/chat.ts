@@ -1,4 +1,5 @@
 import { checkedSessionId } from "@turnkeeper/agent-core";
+import type { TurnFinished } from "@turnkeeper/agent-core";
 import { systemHost } from "@turnkeeper/kernel";
 import { setUpAgent } from "../agent-set-up.ts";
 import { approvalOf } from "../approval.ts";
@@ -13,6 +14,7 @@ import { Screen } from "../display/screen.ts";
 import { JsonLinesView, TextView } from "../display/turn-view.ts";
 import type { TurnView } from "../display/turn-view.ts";
 import { runQueue } from "../leaving.ts";
+import { tellNextStep } from "../next-step.ts";
 import { StopLadder } from "../stop-ladder.ts";
 import type { TurnFlags } from "../turn-flags.ts";
 
@@ -49,9 +51,11 @@ export async function chat(io: CommandIo, flags: TurnFlags): Promise<number> {
   const approval = approvalOf(context.config, { yes: flags.yes, ask: isByHand ? askLine : undefined }, screen);
   const view = (options: { readonly isTold: boolean }): TurnView =>
     flags.json ? new JsonLinesView(io) : new TextView(screen, options);
+  const onFinished = (finished: TurnFinished): Promise<void> =>
+    tellNextStep((line) => screen.note(line), finished, context.store.path);
   const departure = new Departure();
   const conversation = new Conversation(
-    { screen, seat, approval, flags, view, onCall: () => ladder.reset() },
+    { screen, seat, approval, flags, view, onCall: () => ladder.reset(), onFinished },
     seated,
     sessionId,
   );

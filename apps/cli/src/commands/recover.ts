@@ -9,6 +9,7 @@ import type { CommandIo } from "../command-io.ts";
 import { progressLine, recoveryLines } from "../display/recovery-text.ts";
 import { exitCode } from "../exit-code.ts";
 import { liveSockets } from "../live-sockets.ts";
+import { freeFolder } from "../next-step.ts";
 import { absolutePath } from "../places.ts";
 import { shellWord } from "../shell-word.ts";
 import { socketFolderOf } from "../store-location.ts";
@@ -36,14 +37,9 @@ async function refuseLive(source: string): Promise<void> {
   throw cliError(
     "STORE_HELD",
     `Could not recover the store ${source}: a process that uses it answers at ${live}. Nothing was touched; end the gateway and every other turnkeeper on this store, and repeat.`,
+    undefined,
+    { path: source },
   );
-}
-
-/** The first name beside the store that nothing has. */
-function freeFolder(source: string): string {
-  let folder = `${source}-damaged`;
-  for (let number = 2; existsSync(folder); number++) folder = `${source}-damaged-${number}`;
-  return folder;
 }
 
 /** What to type next. The old files move together: a -wal left behind would be replayed onto the new store. */
@@ -51,7 +47,7 @@ function nextCommands({ source, output }: RecoveryReport): readonly string[] {
   const from = shellWord(source.path);
   if (output === undefined)
     return [`turnkeeper sessions recover --source ${from} --output ${shellWord(`${source.path}.recovered`)}`];
-  const folder = shellWord(freeFolder(source.path));
+  const folder = shellWord(freeFolder(source.path, "damaged"));
   const files = ["", "-wal", "-shm", "-journal"]
     .map((suffix) => `${source.path}${suffix}`)
     .filter((file) => existsSync(file));

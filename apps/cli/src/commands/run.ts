@@ -11,6 +11,7 @@ import { exitCode } from "../exit-code.ts";
 import { exitCodeOfTurn } from "../failure-code.ts";
 import { runQueue } from "../leaving.ts";
 import { readMessage } from "../message.ts";
+import { tellNextStep } from "../next-step.ts";
 import { StopLadder } from "../stop-ladder.ts";
 import { runOptionsOf } from "../turn-flags.ts";
 import type { TurnFlags } from "../turn-flags.ts";
@@ -50,6 +51,7 @@ export async function run(io: CommandIo, message: string | undefined, flags: Tur
     turn = seated.agent.run(sessionId, text, { ...runOptionsOf(flags), approval });
     const finished = await showTurn(turn, flags.json ? new JsonLinesView(io) : new TextView(screen));
     isOver = true;
+    await tellNextStep((line) => screen.note(line), finished, context.store.path);
     // A call that stopped waiting leaves at once: its message stays in the queue for whoever comes next.
     if (finished.outcome !== "queued") await runQueue(seated, screen);
     // Nobody reads: that the turn was stopped for it is no failure of whoever closed the pipe.

@@ -1,0 +1,170 @@
+/** What `sessions repair` does, one thing after another: each is what the next turn would do, or derived from rows. */
+import { chmod, readdir, stat } from "node:fs/promises";
+import path from "node:path";
+import { reapTurns } from "@turnkeeper/agent-core";
+import { systemHost } from "@turnkeeper/kernel";
+import type { Grant, LeaseView, StateStore } from "@turnkeeper/state-store";
+import type { ProcessPresence } from "@turnkeeper/turn-lease";
+import { endLeftProcesses } from "./left-processes.ts";
+import { inspectCommand, repairCommand } from "./next-step.ts";
+import { pulseOf } from "./session-state.ts";
+import { shellWord } from "./shell-word.ts";
+import { leftLease, sessionIds, verifyStore } from "./store-verification.ts";
+
+export interface RepairDeps {
+  readonly store: StateStore;
+  readonly presence: ProcessPresence;
+  /** The store's file. */
+  readonly path: string;
+}
+
+export interface Mended {
+  readonly session?: string;
+  readonly detail: string;
+}
+
+/** What could not be mended. `isHeld`: a live holder is in the way. */
+export interface NotMended extends Mended {
+  readonly next: string;
+  readonly isHeld?: boolean;
+}
+
+export interface RepairReport {
+  readonly mends: readonly Mended[];
+  readonly left: readonly NotMended[];
+}
+
+/** How long the lease lasts under which a spool is absorbed: it is given back at once. */
+const spoolTtlMs = 30_000;
+
+const othersMask = 0o077;
+
+/** Takes the store's files from others. To be called before it is opened, which does so without saying it. */
+export async function mendModes(storePath: string): Promise<readonly Mended[]> {
+  const spool = `${storePath}-spool`;
+  const spooled = (await readdir(spool).catch(() => [])).map((name) => path.join(spool, name));
+  const files = [storePath, `${storePath}-wal`, `${storePath}-shm`, `${storePath}-reserve`, spool, ...spooled];
+  const mends: Mended[] = [];
+  for (const file of files) {
+    const stats = await stat(file).catch(() => undefined);
+    if (!stats || (stats.mode & othersMask) === 0) continue;
+    const mode = stats.isDirectory() ? 0o700 : 0o600;
+    // By path: a descriptor that is opened and closed would cancel SQLite's locks.
+    await chmod(file, mode);
+    mends.push({ detail: `${file} had mode ${(stats.mode & 0o777).toString(8)}, and has ${mode.toString(8)} now` });
+  }
+  return mends;
+}
+
+class Repair {
+  readonly mends: Mended[] = [];
+  readonly left: NotMended[] = [];
+  readonly #deps: RepairDeps;
+
+  constructor(deps: RepairDeps) {
+    this.#deps = deps;
+  }
+
+  async turns(sessionId: string | undefined): Promise<void> {
+    const { store, presence } = this.#deps;
+    for (const { turn, inputIds, openCallIds } of await reapTurns(
+      { store, presence, endProcesses: endLeftProcesses },
+      sessionId,
+    )) {
+      const rows = [`inputs [${inputIds.join(", ")}]`, `open calls [${openCallIds.join(", ")}]`].join(" and ");
+      const detail = `turn ${turn.turnId} of pid ${turn.holder.pid} is settled as crashed, with ${rows}`;
+      this.mends.push({ session: turn.sessionId, detail });
+    }
+  }
+
+  async lease(sessionId: string): Promise<void> {
+    const { store, presence } = this.#deps;
+    const lease = await store.leases.read(sessionId);
+    // Asked twice, since a grant is registered just before it is sent.
+    const isLeft = lease && (await leftLease(presence, lease)) !== undefined;
+    const why = isLeft ? await leftLease(presence, lease) : undefined;
+    if (!lease || why === undefined) return;
+    const settled = await store.turns.settleForeign(grantOf(lease));
+    if (settled.kind === "settled") this.mends.push({ session: sessionId, detail: `${why}; the session is free` });
+  }
+
+  async orphans(sessionId: string): Promise<void> {
+    const { store, presence } = this.#deps;
+    for (const { inputId, runner } of await store.inbox.pending(sessionId)) {
+      if (!runner || (await pulseOf(presence, runner)) !== "dead") continue;
+      if ((await store.inbox.abandon(sessionId, runner.runnerId)) === 0) continue;
+      const detail = `input ${inputId} was to be run by pid ${runner.pid}, which has died; whoever has the session next runs it`;
+      this.mends.push({ session: sessionId, detail });
+    }
+  }
+
+  /** A grant that is given back at once absorbs what waits, as any would. */
+  async spool(sessionId: string): Promise<void> {
+    const { store, presence, path: storePath } = this.#deps;
+    const [before] = await store.spool.waiting(sessionId);
+    if (!before) return;
+    const isKnown = (await store.sessions.read(sessionId)) !== undefined;
+    const holder = { ...presence.identity, holderId: systemHost.random.id() };
+    const registered = presence.register(holder.holderId);
+    try {
+      const answer = isKnown ? await store.leases.acquire({ sessionId, holder, ttlMs: spoolTtlMs }) : undefined;
+      if (answer?.kind === "held" || answer?.kind === "behind") {
+        const detail = `${before.stepCount} steps in ${before.place} come back with the turn that runs or waits`;
+        this.left.push({ session: sessionId, detail, isHeld: true, next: repairCommand(storePath, sessionId) });
+        return;
+      }
+      if (answer?.kind === "granted")
+        await store.leases.release({ sessionId, holderId: holder.holderId, fencingToken: answer.fencingToken });
+    } finally {
+      registered[Symbol.dispose]();
+    }
+    const [after] = await store.spool.waiting(sessionId);
+    const absorbed = before.stepCount - (after?.stepCount ?? 0);
+    if (absorbed > 0)
+      this.mends.push({
+        session: sessionId,
+        detail: `${absorbed} steps that the store had refused are back from ${before.place}`,
+      });
+    if (!after) return;
+    const what = [
+      ...(after.stepCount > 0 ? [`${after.stepCount} steps of turns that this store does not know`] : []),
+      ...(after.damagedCount > 0 ? [`${after.damagedCount} damaged lines`] : []),
+    ];
+    const aside = `mv ${shellWord(after.place)} ${shellWord(`${after.place}.aside`)}`;
+    this.left.push({ session: sessionId, detail: `${what.join(" and ")} stay in ${after.place}`, next: aside });
+  }
+
+  async derived(only: string | undefined): Promise<void> {
+    const { repairDerived } = await import("@turnkeeper/state-store-sqlite");
+    const options = only === undefined ? {} : { sessionId: only };
+    this.mends.push(...(await repairDerived(this.#deps.path, { host: systemHost }, options)));
+  }
+
+  /** What is wrong still can be brought into a new store only. */
+  async rest(only: string | undefined): Promise<void> {
+    const { path: storePath } = this.#deps;
+    const found = await verifyStore(this.#deps, only);
+    for (const { rule, session, detail } of found?.violations ?? [])
+      this.left.push({ session, detail: `${rule}: ${detail}`, next: inspectCommand(storePath) });
+  }
+}
+
+function grantOf({ sessionId, holder, fencingToken }: LeaseView): Grant {
+  return { sessionId, holderId: holder.holderId, fencingToken };
+}
+
+/** Mends what is left by whoever is gone and what is derived, of one session or of all; nothing else. Safe to repeat. */
+export async function repairStore(deps: RepairDeps, only?: string): Promise<RepairReport> {
+  const repair = new Repair(deps);
+  await repair.turns(only);
+  const ids = only === undefined ? sessionIds(deps.store) : [only];
+  for await (const sessionId of ids) {
+    await repair.lease(sessionId);
+    await repair.orphans(sessionId);
+  }
+  // A session that was deleted may have left its spool.
+  for (const { sessionId } of await deps.store.spool.waiting(only)) await repair.spool(sessionId);
+  await repair.derived(only);
+  await repair.rest(only);
+  return { mends: repair.mends, left: repair.left };
+}
