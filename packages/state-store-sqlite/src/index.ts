@@ -6,6 +6,7 @@ export { closeAllStores } from "./store-handle.ts";
 export type { StoreFile } from "./shared-database.ts";
 export type { JournalMode } from "./sqlite-version.ts";
 export { rebuildSearchIndex } from "./rebuild-search-index.ts";
+export { checkStructure } from "./check-structure.ts";
 export { repairDerived } from "./repair-derived.ts";
 export type { DerivedMend, RepairOptions } from "./repair-derived.ts";
 export { processesWith } from "./recovery/open-processes.ts";

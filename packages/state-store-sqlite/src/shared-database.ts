@@ -225,7 +225,9 @@ export class SharedDatabase {
   }
 
   #check(finding: FileFinding | undefined): void {
-    if (finding !== undefined) throw new FilesChanged(finding);
+    if (finding === undefined) return;
+    const isGone = finding === "deleted" || finding === "replaced";
+    throw new FilesChanged(finding, isGone ? this.#guard.rescue() : undefined);
   }
 
   /**

@@ -4,6 +4,7 @@
  */
 import { CodedError } from "@turnkeeper/kernel";
 import type { StoreErrorCode } from "@turnkeeper/state-store";
+import type { Rescue } from "./rescue.ts";
 
 export type StoreError = CodedError<StoreErrorCode>;
 
@@ -39,15 +40,17 @@ export function codeOf(error: unknown): string {
 }
 
 /** What became of a store's files, or of this process's locks on them, while it had them open. */
-export type FileFinding = "replaced" | "deleted" | "truncated" | "unlocked";
+export type FileFinding = "replaced" | "deleted" | "truncated" | "damaged" | "unlocked";
 
 /** The files at the store's path are not those that were opened, or not as SQLite left them. */
 export class FilesChanged extends Error {
   readonly finding: FileFinding;
+  readonly rescue: Rescue | undefined;
 
-  constructor(finding: FileFinding) {
+  constructor(finding: FileFinding, rescue?: Rescue) {
     super(finding);
     this.finding = finding;
+    this.rescue = rescue;
   }
 }
 
@@ -154,7 +157,7 @@ function isIndeterminate(phase: Phase): boolean {
  */
 export function explain(error: unknown, call: FailedCall): unknown {
   if (CodedError.is(error)) return error;
-  if (error instanceof FilesChanged) return changedError(error.finding, call);
+  if (error instanceof FilesChanged) return changedError(error.finding, call, error.rescue);
   const code = codeOf(error);
   const meaning = meanings.find(({ pattern }) => pattern.test(code));
   if (!meaning) return error;
@@ -192,6 +195,11 @@ const findings: Readonly<Record<FileFinding, Omit<Meaning, "pattern">>> = {
     what: "its file, -wal or -shm was cut short while it was open",
     next: "Stop every process that uses it, keep the files as they are, and recover into a new file.",
   },
+  damaged: {
+    code: "STORE_CORRUPT",
+    what: "its first page is damaged, or something that is no database was written over it",
+    next: "Stop every process that uses it, keep the file and its -wal as they are, and recover into a new file.",
+  },
   unlocked: {
     code: "STORE_UNLOCKED",
     what: "its locks are gone, because something in this process opened and closed one of its files",
@@ -200,12 +208,23 @@ const findings: Readonly<Record<FileFinding, Omit<Meaning, "pattern">>> = {
 };
 
 /** Tells what became of the files. It is final: see STORE-1. */
-export function changedError(finding: FileFinding, call: FailedCall): StoreError {
+export function changedError(finding: FileFinding, call: FailedCall, rescue?: Rescue): StoreError {
   const { code, what, next } = findings[finding];
+  const saved =
+    rescue === undefined
+      ? next
+      : rescue.kind === "log"
+        ? "Its -wal was put back from this process, which still had it open: start again, and all that was acknowledged is there."
+        : `All that was acknowledged is in ${rescue.path}, saved from this process, which still had it open.`;
   return storeError(
     code,
-    `${failure(call)}: ${what}.${outcomes[call.phase]} This process writes to it no more. ${next}`,
-    { path: call.path, finding, isIndeterminate: isIndeterminate(call.phase) },
+    `${failure(call)}: ${what}.${outcomes[call.phase]} This process writes to it no more. ${saved}`,
+    {
+      path: call.path,
+      finding,
+      ...(rescue?.kind === "folder" ? { rescued: rescue.path } : {}),
+      isIndeterminate: isIndeterminate(call.phase),
+    },
   );
 }
 

@@ -9,6 +9,8 @@
 import { lstatSync } from "node:fs";
 import { FileAnchor } from "./file-anchor.ts";
 import { OwnLocks } from "./own-locks.ts";
+import { rescue } from "./rescue.ts";
+import type { Rescue } from "./rescue.ts";
 import type { FileFinding } from "./store-failure.ts";
 
 interface Node {
@@ -31,6 +33,9 @@ export function fileKey(path: string): string {
 /** Where SQLite's lock bytes lie: of the database the shared range, of the shared memory the dead-man switch. */
 const sharedByte = 0x40000002;
 const deadManByte = 128;
+
+/** What every database begins with. */
+const magic = Buffer.from("SQLite format 3\0");
 
 /** The database header, https://sqlite.org/fileformat.html#the_database_header. */
 const header = { length: 100, changeCounter: 24, applicationId: 68 } as const;
@@ -84,6 +89,7 @@ function indexOf(anchor: FileAnchor): { readonly pageSize: number; readonly fram
 interface Log {
   readonly wal: FollowedFile;
   readonly shm: FollowedFile;
+  readonly walAnchor: FileAnchor;
   readonly shmAnchor: FileAnchor;
   readonly locks: OwnLocks | undefined;
 }
@@ -94,6 +100,8 @@ export class StoreGuard {
   readonly #log: Log | undefined;
   #applicationId = 0;
   #changeCounter = 0;
+  #hasRescued = false;
+  #rescued: Rescue | undefined;
 
   private constructor(database: FollowedFile, anchor: FileAnchor, log: Log | undefined) {
     this.#database = database;
@@ -115,12 +123,13 @@ export class StoreGuard {
     const shm = follow(`${path}-shm`);
     if (!wal || !shm) return undefined;
     const anchor = new FileAnchor(path, header.length);
+    const walAnchor = new FileAnchor(wal.path, logHeaderBytes);
     const shmAnchor = new FileAnchor(shm.path, index.length);
     const locks = OwnLocks.of([
       { inode: database.inode, position: sharedByte },
       { inode: shm.inode, position: deadManByte },
     ]);
-    return new StoreGuard(database, anchor, { wal, shm, shmAnchor, locks });
+    return new StoreGuard(database, anchor, { wal, shm, walAnchor, shmAnchor, locks });
   }
 
   /** Whether the kernel tells of this process's locks, so that losing them is noticed. */
@@ -151,9 +160,22 @@ export class StoreGuard {
     return (this.#log && indexOf(this.#log.shmAnchor)?.frameCount) ?? 0;
   }
 
+  /** Saves what has no name any more; see `rescue`. Once: what it answered it answers again. */
+  rescue(): Rescue | undefined {
+    if (this.#log === undefined || this.#hasRescued) return this.#rescued;
+    this.#hasRescued = true;
+    const files = {
+      database: this.#anchor,
+      wal: this.#log.walAnchor,
+      isDatabaseThere: this.#database.look() === undefined,
+    };
+    return (this.#rescued = rescue(this.#database.path, files));
+  }
+
   /** Only after every connection to the file is closed. */
   end(): void {
     this.#anchor.close();
+    this.#log?.walAnchor.close();
     this.#log?.shmAnchor.close();
     this.#log?.locks?.close();
   }
@@ -168,6 +190,7 @@ export class StoreGuard {
   #lookAtHeader(): FileFinding | undefined {
     const bytes = this.#anchor.head();
     if (bytes.length < header.length) return "truncated";
+    if (!bytes.subarray(0, magic.length).equals(magic)) return "damaged";
     const applicationId = bytes.readUInt32BE(header.applicationId);
     const changeCounter = bytes.readUInt32BE(header.changeCounter);
     if (this.#applicationId !== 0 && applicationId !== this.#applicationId) return "replaced";

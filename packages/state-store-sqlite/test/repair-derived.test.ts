@@ -92,12 +92,12 @@ test("whatever derived value was changed is told, put back by one repair, and to
   for (const [sql, told] of damages) {
     damage(sql);
     const found = await repairDerived(path, deps, { isDryRun: true });
-    expect(found.length, sql).toBeGreaterThan(0);
+    expect(found.length, `${sql}`).toBeGreaterThan(0);
     for (const { detail } of found) expect(detail).toMatch(told);
-    expect(rowsOf(), sql).not.toEqual(whole);
+    expect(rowsOf(), `${sql}`).not.toEqual(whole);
     expect(await repairDerived(path, deps)).toEqual(found);
     expect(await repairDerived(path, deps)).toEqual([]);
-    expect(rowsOf(), sql).toEqual(whole);
+    expect(rowsOf(), `${sql}`).toEqual(whole);
   }
 });
 
@@ -116,11 +116,11 @@ test("an index that is broken, or lacks entries it should have, is made anew", a
   ]) {
     if (sql.startsWith("UPDATE search_index SET through")) damage("DELETE FROM entry_gram");
     damage(sql);
-    expect(await repairDerived(path, deps, { isDryRun: true }), sql).toEqual([
+    expect(await repairDerived(path, deps, { isDryRun: true }), `${sql}`).toEqual([
       { detail: expect.stringContaining("search index") },
     ]);
     await repairDerived(path, deps);
-    expect(await repairDerived(path, deps), sql).toEqual([]);
+    expect(await repairDerived(path, deps), `${sql}`).toEqual([]);
     const store = await openSqliteStore(path, deps);
     expect((await store.transcript.search("hello a")).hits).toHaveLength(2);
     await store.close();

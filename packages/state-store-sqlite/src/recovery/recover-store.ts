@@ -1,11 +1,8 @@
-import { fork } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
 import { mkdtempSync, realpathSync, rmSync } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { StoreErrorCode } from "@turnkeeper/state-store";
+import { startOwnProcess } from "../own-process.ts";
 import { codeOf, explain, storeError } from "../store-failure.ts";
 import { removePartial } from "./partial-output.ts";
 import type { RecoveryMessage } from "./recovery-process.ts";
@@ -22,26 +19,11 @@ export interface RecoveryOptions {
   readonly signal?: AbortSignal;
 }
 
-/** This module runs as it is built, or from its source where the tests of this repository load it. */
-const isSource = import.meta.url.endsWith(".ts");
-
-function startProcess(request: RecoveryRequest): ChildProcess {
-  const file = fileURLToPath(new URL(`./recovery-process${isSource ? ".ts" : ".js"}`, import.meta.url));
-  const loader = (): string[] => [
-    "--conditions=@turnkeeper/source",
-    `--import=${createRequire(import.meta.url).resolve("tsx")}`,
-  ];
-  return fork(file, [JSON.stringify(request)], {
-    execArgv: isSource ? loader() : [],
-    stdio: ["ignore", "ignore", "pipe", "ipc"],
-  });
-}
-
 /** Runs the process to its end; whatever it was told last is its answer. */
 function answerOf(request: RecoveryRequest, { onProgress, signal }: RecoveryOptions): Promise<RecoveryReport> {
   return new Promise((settle, reject) => {
     signal?.throwIfAborted();
-    const child = startProcess(request);
+    const child = startOwnProcess("./recovery/recovery-process", JSON.stringify(request));
     let answer: Exclude<RecoveryMessage, { kind: "progress" }> | undefined;
     let stderr = "";
     const stop = (): void => void child.kill("SIGKILL");
