@@ -3,6 +3,7 @@
  * No command here touches a damaged file but by reading it.
  */
 import { existsSync } from "node:fs";
+import path from "node:path";
 import type { TurnFinished } from "@turnkeeper/agent-core";
 import { CodedError } from "@turnkeeper/kernel";
 import { shellWord } from "./shell-word.ts";
@@ -22,6 +23,38 @@ export function freeFolder(storePath: string, what: string): string {
   return folder;
 }
 
+/** The newest folder into which a process saved a store that was deleted or replaced under it. */
+function rescuedFolder(storePath: string): string | undefined {
+  let found: string | undefined;
+  for (let number = 1; ; number++) {
+    const folder = number === 1 ? `${storePath}-rescued` : `${storePath}-rescued-${number}`;
+    if (!existsSync(folder)) return found;
+    found = folder;
+  }
+}
+
+/** Brings a rescued store back to its place; what stands there now is laid aside, with its log. */
+function bringBack(storePath: string, rescued: string): string {
+  const files = ["", "-wal", "-shm"].map((suffix) => `${storePath}${suffix}`).filter((file) => existsSync(file));
+  const folder = shellWord(freeFolder(storePath, "replaced"));
+  const aside = files.length === 0 ? "" : `mkdir ${folder} && mv ${files.map(shellWord).join(" ")} ${folder} && `;
+  const name = path.join(rescued, path.basename(storePath));
+  const [from, to] = [`${shellWord(name)} ${shellWord(`${name}-wal`)}`, shellWord(path.dirname(storePath))];
+  return `${aside}mv ${from} ${to} && rmdir ${shellWord(rescued)} && ${verifyCommand(storePath)}`;
+}
+
+function afterReplacement(storePath: string): string {
+  const rescued = rescuedFolder(storePath);
+  return rescued === undefined ? layLogAside(storePath) : bringBack(storePath, rescued);
+}
+
+function afterDeletion(storePath: string): string {
+  const rescued = rescuedFolder(storePath);
+  if (rescued !== undefined) return bringBack(storePath, rescued);
+  // A log that was put back makes the store whole.
+  return existsSync(storePath) && existsSync(`${storePath}-wal`) ? verifyCommand(storePath) : doctorCommand(storePath);
+}
+
 /** What SQLite would replay onto the file that is there now, laid aside together. */
 function layLogAside(storePath: string): string {
   const files = [`${storePath}-wal`, `${storePath}-shm`].filter((file) => existsSync(file));
@@ -39,8 +72,8 @@ interface Step {
 const steps: Readonly<Record<string, Step>> = {
   STORE_CORRUPT: { command: inspectCommand, needsNobody: true },
   STORE_TRUNCATED: { command: inspectCommand, needsNobody: true },
-  STORE_REPLACED: { command: layLogAside, needsNobody: true },
-  STORE_DELETED: { command: doctorCommand, needsNobody: true },
+  STORE_REPLACED: { command: afterReplacement, needsNobody: true },
+  STORE_DELETED: { command: afterDeletion, needsNobody: true },
   STORE_UNLOCKED: { command: verifyCommand },
   STORE_NEWER: { command: () => "npm install --global turnkeeper" },
   STORE_READONLY: { command: doctorCommand },
@@ -82,12 +115,18 @@ export async function tellNextStep(
 }
 
 /** The same for whatever a command failed with. */
-export async function nextStepOfError(error: unknown): Promise<string | undefined> {
+export async function nextStepOfError(
+  error: unknown,
+  { isDoctor = false }: { readonly isDoctor?: boolean } = {},
+): Promise<string | undefined> {
   if (!CodedError.is(error)) return undefined;
-  const { path } = error.context;
-  if (typeof path !== "string") return undefined;
+  const { path: at } = error.context;
+  if (typeof at !== "string") return undefined;
   // The spool lies beside its store, and is looked at together with it.
-  return nextStep(error.code, path.replace(/-spool$/, ""));
+  const storePath = at.replace(/-spool$/, "");
+  // Whoever asks the doctor is not sent to the doctor: the message and the other findings say what to do.
+  if (isDoctor && steps[error.code]?.command === doctorCommand) return undefined;
+  return nextStep(error.code, storePath);
 }
 
 interface Found {

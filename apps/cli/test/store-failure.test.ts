@@ -25,7 +25,7 @@ it("a store that is moved away under a turn ends it with its code and exit 74; b
   expect(eventsOf(ended.stdout).at(-1)).toMatchObject({ outcome: "failed", reason: "STORE_DELETED", text: "one two" });
   const spool = path.join(home, "state.db-spool", "s.jsonl");
   expect(ended.code).toBe(74);
-  expect(ended.stderr).toMatch(/^turnkeeper: failed \(STORE_DELETED\): [^\n]*\n$/);
+  expect(ended.stderr).toMatch(/^turnkeeper: failed \(STORE_DELETED\): [^\n]*\nnext: turnkeeper doctor --store \S+\n$/);
   expect(ended.stderr).toContain(`is kept in ${spool}, and comes back by itself with the next turn on session s`);
   expect(statSync(spool).mode & 0o777).toBe(0o600);
   renameSync(path.join(home, "moved.db"), path.join(home, "state.db"));

@@ -10,6 +10,7 @@ import { chooseModel, keyVariables } from "../model-choice.ts";
 import type { Environment } from "../output.ts";
 import { note, ok, wrong } from "./check.ts";
 import type { Check } from "./check.ts";
+import { virtualFileSystem } from "./store-files.ts";
 
 const othersMask = 0o077;
 
@@ -36,6 +37,12 @@ export async function homeChecks({ folder, source }: HomeLocation): Promise<read
   }
   if (state === "not-a-folder")
     return [wrong(name, `${where} is, or lies below, a file`, "choose another with --home or TURNKEEPER_HOME")];
+  const standing = state === "folder" ? folder : path.dirname(folder);
+  const virtual = await virtualFileSystem(standing);
+  if (virtual !== undefined)
+    return [
+      wrong(name, `${where} is on ${virtual}, which keeps no files`, "choose another with --home or TURNKEEPER_HOME"),
+    ];
   if (state === "missing") {
     return (await homeState(path.dirname(folder)).catch(() => "missing")) === "folder"
       ? [note(name, `${where} does not exist yet`, "the first turnkeeper run makes it")]

@@ -1,81 +1,54 @@
-import { stat, statfs } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import path from "node:path";
 import type { Host } from "@turnkeeper/kernel";
 import type { SpoolView } from "@turnkeeper/state-store";
 import { failureLine } from "../cli-error.ts";
 import { spoolLines } from "../display/transcript-text.ts";
-import { socketFolderOf, storeExists } from "../store-location.ts";
+import { inspectCommand, nextStep, nextStepOfError, repairCommand, verifyCommand } from "../next-step.ts";
+import { oneLine } from "../one-line.ts";
+import { storeExists } from "../store-location.ts";
 import type { StoreLocation } from "../store-location.ts";
 import { note, ok, wrong } from "./check.ts";
 import type { Check } from "./check.ts";
+import { storeFileChecks } from "./store-files.ts";
 
-/** What Linux calls some file systems (linux/magic.h), and whether a WAL's shared memory works across all who see them. */
-const fileSystems: ReadonlyMap<number, { readonly name: string; readonly isLocal: boolean }> = new Map([
-  [0xef53, { name: "ext4", isLocal: true }],
-  [0x5846_5342, { name: "xfs", isLocal: true }],
-  [0x9123_683e, { name: "btrfs", isLocal: true }],
-  [0xf2f5_2010, { name: "f2fs", isLocal: true }],
-  [0x2fc1_2fc1, { name: "zfs", isLocal: true }],
-  [0xca45_1a4e, { name: "bcachefs", isLocal: true }],
-  [0x0102_1994, { name: "tmpfs", isLocal: true }],
-  [0x794c_7630, { name: "overlayfs", isLocal: true }],
-  [0x6969, { name: "NFS", isLocal: false }],
-  [0xff53_4d42, { name: "CIFS", isLocal: false }],
-  [0xfe53_4d42, { name: "SMB", isLocal: false }],
-  [0x0102_1997, { name: "9p", isLocal: false }],
-  [0x6573_5546, { name: "FUSE or virtiofs", isLocal: false }],
-  [0x5346_414f, { name: "AFS", isLocal: false }],
-  [0x00c3_6400, { name: "Ceph", isLocal: false }],
-]);
+async function isFilled(file: string): Promise<boolean> {
+  const stats = await stat(file).catch(() => undefined);
+  return stats !== undefined && stats.isFile() && stats.size > 0;
+}
 
-/** A socket's path may have 107 bytes; the file's name in its folder has 32 with the slash. */
-const socketFolderBytesMax = 75;
+/** About two gigabytes are looked at in ten seconds; nobody waits longer for a doctor. */
+const structurePatienceMs = 10_000;
 
-async function fileSystemCheck(folder: string): Promise<Check> {
-  const name = "file system";
-  let type: number;
+/** Whether SQLite finds the file sound, asked in a process of its own: the question cannot be interrupted otherwise. */
+async function structureCheck(storePath: string, { timers }: Host): Promise<Check> {
+  const name = "structure";
+  const { checkStructure } = await import("@turnkeeper/state-store-sqlite");
+  const controller = new AbortController();
+  const cancel = timers.after(structurePatienceMs, () => controller.abort());
   try {
-    ({ type } = await statfs(folder));
-  } catch {
-    return note(name, "this platform does not tell; SQLite needs a local disk");
+    const [fault, ...others] = await checkStructure(storePath, controller.signal);
+    if (fault === undefined) return ok(name, "SQLite finds the file sound");
+    const more = others.length === 0 ? "" : `, and ${others.length} more`;
+    const next = (await nextStep("STORE_CORRUPT", storePath)) ?? inspectCommand(storePath);
+    return wrong(name, `${oneLine(fault)}${more}`, next);
+  } catch (error) {
+    if (controller.signal.aborted)
+      return note(
+        name,
+        `too large to look at all of it within ${structurePatienceMs / 1000} s`,
+        verifyCommand(storePath),
+      );
+    return note(name, failureLine(error));
+  } finally {
+    cancel();
   }
-  const known = fileSystems.get(type);
-  if (!known) return note(name, `of type 0x${type.toString(16)}, which is not known here; SQLite needs a local disk`);
-  if (known.isLocal) return ok(name, known.name);
-  return wrong(
-    name,
-    `${known.name}: shared file systems lose SQLite's locks`,
-    "put the store on a local disk: store.url, or --store",
-  );
-}
-
-function socketCheck(storePath: string): Check {
-  const folder = socketFolderOf(storePath);
-  const byteCount = Buffer.byteLength(folder);
-  if (byteCount <= socketFolderBytesMax) return ok("liveness socket", folder);
-  const found = `${folder} has ${byteCount} bytes, more than the ${socketFolderBytesMax} that leave room for a socket; a dead holder is then found by pid and start time`;
-  return note("liveness socket", found, "put the store in a folder with a shorter path");
-}
-
-async function modeChecks(storePath: string): Promise<readonly Check[]> {
-  const files = await Promise.all(
-    [storePath, `${storePath}-wal`, `${storePath}-shm`].map(async (file) => ({
-      file,
-      mode: (await stat(file).catch(() => undefined))?.mode,
-    })),
-  );
-  const open = files.filter(({ mode }) => mode !== undefined && (mode & 0o077) !== 0);
-  if (open.length === 0) return [ok("store files", "readable by this user alone")];
-  return open.map(({ file, mode = 0 }) =>
-    wrong("store files", `${file} has mode ${(mode & 0o777).toString(8)}`, `chmod 600 ${file}`),
-  );
 }
 
 /** What the store refused waits beside it, for as long as nobody runs a turn on those sessions. */
-function spoolCheck(waiting: readonly SpoolView[]): readonly Check[] {
+function spoolCheck(storePath: string, waiting: readonly SpoolView[]): readonly Check[] {
   if (waiting.length === 0) return [ok("spool", "empty")];
-  const next = "turnkeeper run --session ID brings back what waits of a session; what is damaged stays in its file";
-  return spoolLines(waiting).map((line) => note("spool", line, next));
+  return spoolLines(waiting).map((line) => note("spool", line, repairCommand(storePath)));
 }
 
 /** The same where the store cannot be opened: only that there is something, and where. */
@@ -96,13 +69,16 @@ export async function storeChecks(
   if (!(await storeExists(storePath))) {
     return [
       note("store", `none at ${storePath} (${source}) yet`, "the first turnkeeper run makes it"),
-      socketCheck(storePath),
+      ...((await storeExists(path.dirname(storePath))) ? await storeFileChecks(storePath) : []),
     ];
   }
   const { openSqliteStore } = await import("@turnkeeper/state-store-sqlite");
   // The modes as they are now: opening closes the files to others.
-  const modes = await modeChecks(storePath);
-  const around = [await fileSystemCheck(path.dirname(storePath)), socketCheck(storePath), ...modes];
+  const around = await storeFileChecks(storePath);
+  // Before it is opened, which may begin to write into a damaged file.
+  const structure = (await isFilled(storePath)) ? await structureCheck(storePath, deps.host) : undefined;
+  if (structure) around.push(structure);
+  if (structure?.status === "wrong") return [...around, ...(await spoolBesideCheck(storePath))];
   try {
     const store = await openSqliteStore(storePath, { host: deps.host }, { journalMode: deps.journalMode });
     try {
@@ -115,7 +91,7 @@ export async function storeChecks(
           ? ok("journal", "WAL")
           : note("journal", `${journalMode}: readers and writers wait for each other`),
         ...notes.map((text) => note("store", text)),
-        ...spoolCheck(await store.spool.waiting()),
+        ...spoolCheck(storePath, await store.spool.waiting()),
         ...around,
       ];
     } finally {
@@ -123,7 +99,11 @@ export async function storeChecks(
     }
   } catch (error) {
     return [
-      wrong("store", failureLine(error), "see the message; the store was left as it is"),
+      wrong(
+        "store",
+        failureLine(error),
+        (await nextStepOfError(error, { isDoctor: true })) ?? "see the message; the store was left as it is",
+      ),
       ...(await spoolBesideCheck(storePath)),
       ...around,
     ];

@@ -1,0 +1,120 @@
+import { chmodSync, linkSync, mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { closeSync, openSync, writeSync } from "node:fs";
+import path from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { runInside } from "./inside/command-line.ts";
+import { makeFolder, makeHome } from "./outside/built-cli.ts";
+
+interface Told {
+  readonly ok: boolean;
+  readonly checks: readonly {
+    readonly name: string;
+    readonly status: string;
+    readonly found: string;
+    readonly next?: string;
+  }[];
+}
+
+let home = "";
+const storePath = (): string => path.join(home, "state.db");
+
+async function doctor(...args: readonly string[]): Promise<Told & { readonly code: number }> {
+  const { code, stdout } = await runInside(["doctor", "--json", ...args], { home });
+  return { code, ...(JSON.parse(stdout) as Told) };
+}
+
+/** The finding that is wrong, which is the only one. */
+async function theFault(...args: readonly string[]): Promise<Told["checks"][number] | undefined> {
+  const { code, ok, checks } = await doctor(...args);
+  expect({ code, ok }).toEqual({ code: 1, ok: false });
+  const wrong = checks.filter(({ status }) => status === "wrong");
+  expect(wrong.map(({ next }) => next)).toEqual(wrong.map(() => expect.stringMatching(/./)));
+  return wrong[0];
+}
+
+beforeEach(async () => {
+  home = makeHome("model: demo/echo\n");
+  expect(await runInside(["run", "hello", "--session", "s"], { home })).toMatchObject({ code: 0 });
+});
+
+describe("doctor", { timeout: 60_000 }, () => {
+  it("finds a store as it was left sound, and says what it looked at", async () => {
+    const { code, ok, checks } = await doctor();
+    expect({ code, ok }).toEqual({ code: 0, ok: true });
+    const names = new Set(checks.map(({ name }) => name));
+    for (const name of [
+      "node",
+      "home",
+      "config",
+      "store",
+      "sqlite",
+      "journal",
+      "spool",
+      "file system",
+      "disk space",
+      "liveness socket",
+      "store files",
+      "wal",
+      "structure",
+    ])
+      expect(names).toContain(name);
+  });
+
+  it("finds a page that was written over, without opening the store, and leads to its recovery", async () => {
+    const file = openSync(storePath(), "r+");
+    writeSync(file, Buffer.alloc(4096, 0x55), 0, 4096, 2 * 4096);
+    closeSync(file);
+    const fault = await theFault();
+    expect(fault).toMatchObject({
+      name: "structure",
+      next: `turnkeeper sessions recover --source ${storePath()} --inspect-only`,
+    });
+  });
+
+  it("finds a first page that is gone", async () => {
+    const file = openSync(storePath(), "r+");
+    writeSync(file, Buffer.alloc(4096, 0x55), 0, 4096, 0);
+    closeSync(file);
+    expect(await theFault()).toMatchObject({ name: "structure", found: expect.stringContaining("NOTADB") });
+  });
+
+  it("finds hard links, modes, a WAL that is too long, and one without its database", async () => {
+    chmodSync(storePath(), 0o640);
+    expect(await theFault()).toMatchObject({ name: "store files", next: `chmod 600 ${storePath()}` });
+    linkSync(storePath(), path.join(home, "twin.db"));
+    expect((await doctor()).checks).toContainEqual(
+      expect.objectContaining({ name: "store files", found: expect.stringContaining("2 hard links") }),
+    );
+    rmSync(path.join(home, "twin.db"));
+    writeFileSync(`${storePath()}-wal`, "", { mode: 0o600 });
+    truncateSync(`${storePath()}-wal`, 65 * 1024 * 1024);
+    expect(await theFault()).toMatchObject({ name: "wal", found: expect.stringContaining("65 MB") });
+    rmSync(storePath());
+    writeFileSync(`${storePath()}-wal`, "rows", { mode: 0o600 });
+    expect((await doctor()).checks).toContainEqual(
+      expect.objectContaining({
+        name: "wal",
+        status: "wrong",
+        next: expect.stringContaining("turnkeeper sessions recover --source"),
+      }),
+    );
+  });
+
+  it("finds a folder of sockets that is none, or open to others", async () => {
+    rmSync(path.join(home, "run"), { recursive: true, force: true });
+    writeFileSync(path.join(home, "run"), "");
+    expect(await theFault()).toMatchObject({ name: "liveness socket", found: expect.stringContaining("is no folder") });
+    rmSync(path.join(home, "run"));
+    mkdirSync(path.join(home, "run"), { mode: 0o755 });
+    expect((await doctor()).checks).toContainEqual(
+      expect.objectContaining({ name: "liveness socket", status: "note", next: expect.stringMatching(/^chmod 700/) }),
+    );
+  });
+
+  it("calls no home right that is a file, lies below one, or cannot keep files", async () => {
+    const file = path.join(makeFolder(), "file");
+    writeFileSync(file, "");
+    for (const wrong of [file, path.join(file, "below"), "/proc", "/proc/below", "/sys"])
+      expect(await theFault("--home", wrong), `${wrong}`).toMatchObject({ name: "home" });
+  });
+});
