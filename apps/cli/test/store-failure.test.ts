@@ -13,40 +13,52 @@ const entriesOf = (
 ): readonly { readonly role: string; readonly text?: string; readonly late?: boolean }[] =>
   (JSON.parse(json) as { readonly entries: readonly { readonly role: string }[] }).entries;
 
-it("a store that is moved away under a turn ends it with its code and exit 74; back in its place it has all that was said", async () => {
-  const gate = makeGate();
-  const server = await serveModel(openAiGatedText(gate, "one ", "two"), openAiText("fine"));
-  const home = makeHome(compatibleConfig(server));
-  const run = startCli(["run", "hello", "--session", "s", "--json"], { home });
-  await run.sees(/one/);
-  renameSync(path.join(home, "state.db"), path.join(home, "moved.db"));
-  gate.open();
-  const ended = await run.ended;
-  expect(eventsOf(ended.stdout).at(-1)).toMatchObject({ outcome: "failed", reason: "STORE_DELETED", text: "one two" });
-  const spool = path.join(home, "state.db-spool", "s.jsonl");
-  expect(ended.code).toBe(74);
-  expect(ended.stderr).toMatch(/^turnkeeper: failed \(STORE_DELETED\): [^\n]*\nnext: turnkeeper doctor --store \S+\n$/);
-  expect(ended.stderr).toContain(`is kept in ${spool}, and comes back by itself with the next turn on session s`);
-  expect(statSync(spool).mode & 0o777).toBe(0o600);
-  renameSync(path.join(home, "moved.db"), path.join(home, "state.db"));
+it(
+  "a store that is moved away under a turn ends it with its code and exit 74; back in its place it has all that was said",
+  { timeout: 120_000 },
+  async () => {
+    const gate = makeGate();
+    const server = await serveModel(openAiGatedText(gate, "one ", "two"), openAiText("fine"));
+    const home = makeHome(compatibleConfig(server));
+    const run = startCli(["run", "hello", "--session", "s", "--json"], { home });
+    await run.sees(/one/);
+    renameSync(path.join(home, "state.db"), path.join(home, "moved.db"));
+    gate.open();
+    const ended = await run.ended;
+    expect(eventsOf(ended.stdout).at(-1)).toMatchObject({
+      outcome: "failed",
+      reason: "STORE_DELETED",
+      text: "one two",
+    });
+    const spool = path.join(home, "state.db-spool", "s.jsonl");
+    expect(ended.code).toBe(74);
+    expect(ended.stderr).toMatch(
+      /^turnkeeper: failed \(STORE_DELETED\): [^\n]*\nnext: turnkeeper doctor --store \S+\n$/,
+    );
+    expect(ended.stderr).toContain(`is kept in ${spool}, and comes back by itself with the next turn on session s`);
+    expect(statSync(spool).mode & 0o777).toBe(0o600);
+    renameSync(path.join(home, "moved.db"), path.join(home, "state.db"));
 
-  const waiting = `1 step of session s that the store refused: in ${spool}, until the next turn`;
-  expect((await runInside(["doctor"], { home })).stdout).toContain(waiting);
-  expect((await runInside(["sessions", "show", "s"], { home })).stdout).toContain(waiting);
-  expect(await runInside(["sessions", "verify"], { home })).toMatchObject({ stderr: expect.stringContaining(waiting) });
+    const waiting = `1 step of session s that the store refused: in ${spool}, until the next turn`;
+    expect((await runInside(["doctor"], { home })).stdout).toContain(waiting);
+    expect((await runInside(["sessions", "show", "s"], { home })).stdout).toContain(waiting);
+    expect(await runInside(["sessions", "verify"], { home })).toMatchObject({
+      stderr: expect.stringContaining(waiting),
+    });
 
-  expect(await runInside(["run", "again", "--session", "s"], { home })).toMatchObject({ code: 0, stdout: "fine\n" });
-  const shown = await runInside(["sessions", "show", "s", "--json"], { home });
-  expect(entriesOf(shown.stdout).map(({ role, text }) => `${role}: ${text}`)).toEqual([
-    "user: hello",
-    "assistant: one two",
-    "user: again",
-    "assistant: fine",
-  ]);
-  expect(existsSync(path.dirname(spool))).toBe(false);
-  expect(await runInside(["sessions", "verify"], { home })).toMatchObject({ code: 0 });
-  expect(JSON.stringify(server.requests.at(-1)?.body.messages)).toContain("one two");
-});
+    expect(await runInside(["run", "again", "--session", "s"], { home })).toMatchObject({ code: 0, stdout: "fine\n" });
+    const shown = await runInside(["sessions", "show", "s", "--json"], { home });
+    expect(entriesOf(shown.stdout).map(({ role, text }) => `${role}: ${text}`)).toEqual([
+      "user: hello",
+      "assistant: one two",
+      "user: again",
+      "assistant: fine",
+    ]);
+    expect(existsSync(path.dirname(spool))).toBe(false);
+    expect(await runInside(["sessions", "verify"], { home })).toMatchObject({ code: 0 });
+    expect(JSON.stringify(server.requests.at(-1)?.body.messages)).toContain("one two");
+  },
+);
 
 it("what comes after its turn was settled is shown as late, and the model is not told of it", async () => {
   const server = await serveModel(openAiText("fine"));
@@ -65,7 +77,7 @@ it("what comes after its turn was settled is shown as late, and the model is not
   expect(await runInside(["sessions", "verify"], { home })).toMatchObject({ code: 0 });
 });
 
-it("a disk that is full under a turn costs nothing of its answer", async (context) => {
+it("a disk that is full under a turn costs nothing of its answer", { timeout: 120_000 }, async (context) => {
   const server = await serveModel(async (response, request) => {
     spawnSync("dd", ["if=/dev/zero", `of=${path.join(disk, "filler")}`, "bs=4096"]);
     await openAiText("the ", "answer")(response, request);
