@@ -560,14 +560,6 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
     tests: ["conformance"],
   },
   {
-    id: "step-of-another-grant-joins",
-    file: "spool",
-    find: 'return turn.state === "running" && isItsOwn ? "joins" : "late";',
-    replace: 'return turn.state === "running" ? "joins" : "late";',
-    guards: "7.5",
-    tests: ["conformance"],
-  },
-  {
     id: "step-of-an-ended-turn-joins",
     file: "spool",
     find: 'return turn.state === "running" && isItsOwn ? "joins" : "late";',
@@ -581,14 +573,6 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
     find: 'if (!turn) return "waits";',
     replace: 'if (!turn) return "late";',
     guards: "SPOOL-1",
-    tests: ["conformance"],
-  },
-  {
-    id: "late-step-settles",
-    file: "memory/memory-replay",
-    find: 'if (fate === "late") return fate;',
-    replace: "",
-    guards: "7.5",
     tests: ["conformance"],
   },
   {
