@@ -260,6 +260,13 @@ export class MemoryState {
     session.updatedAtMs = this.wallMs();
   }
 
+  /** A draft of the store's own is stored whatever happens: a key that somebody used already gets a number. */
+  #ownDraft(session: SessionRow, { key: wanted, body }: EntryDraft): EntryDraft {
+    let key = wanted;
+    for (let number = 2; session.digestByKey.has(key); number++) key = `${wanted}/${number}`;
+    return { key, body };
+  }
+
   /** Gives a pending input to a turn; its text joins the transcript in the same step, so a taken message is never lost. */
   take(session: SessionRow, inputId: string, turnId: string): TakenInput {
     const row = session.inputs.get(inputId);
@@ -268,7 +275,7 @@ export class MemoryState {
     const { runner: _runner, ...facts } = row.record;
     const record: TakenInput = { ...facts, state: "taken", turnId };
     session.inputs.set(inputId, { record });
-    this.addEntries(session, turnId, [takenEntry(record)]);
+    this.addEntries(session, turnId, [this.#ownDraft(session, takenEntry(record))]);
     return record;
   }
 
@@ -307,7 +314,9 @@ export class MemoryState {
     this.addEntries(
       session,
       turn.turnId,
-      open.map((call) => ({ key: `${turn.turnId}/${call.callId}/unknown`, body: unknownOutcome(call) })),
+      open.map((call) =>
+        this.#ownDraft(session, { key: `${turn.turnId}/${call.callId}/unknown`, body: unknownOutcome(call) }),
+      ),
     );
     const inputs = this.takenBy(session, turn.turnId);
     for (const input of inputs) this.settle(session, input.inputId, end.outcome);
