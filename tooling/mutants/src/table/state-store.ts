@@ -248,7 +248,7 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
   {
     id: "taken-message-not-in-the-transcript",
     file: "memory/memory-state",
-    find: "this.addEntries(session, turnId, [takenEntry(record)]);",
+    find: "this.addEntries(session, turnId, [this.#ownDraft(session, takenEntry(record))]);",
     replace: "",
     guards: "7.1",
     tests: ["conformance"],
@@ -264,8 +264,8 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
   {
     id: "open-call-left-by-the-end",
     file: "memory/memory-state",
-    find: "open.map((call) => ({ key",
-    replace: "open.slice(1).map((call) => ({ key",
+    find: "open.map((call) =>\n        this.#ownDraft",
+    replace: "open.slice(1).map((call) =>\n        this.#ownDraft",
     guards: "PAIR-1",
     tests: ["conformance"],
   },
