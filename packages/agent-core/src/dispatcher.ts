@@ -58,6 +58,8 @@ export class Dispatcher implements AsyncDisposable {
   readonly #deps: RunnerDeps;
   readonly #runners = new Map<string, SessionRunner>();
   readonly #work = new Set<Promise<void>>();
+  /** Sessions whose inputs are to be left to others, which the store refused so far. */
+  readonly #left = new Set<string>();
   readonly #closing = new AbortController();
   #closed: Promise<void> | undefined;
 
@@ -65,13 +67,22 @@ export class Dispatcher implements AsyncDisposable {
     this.#options = options;
     this.#runner = { runnerId: deps.host.random.id(), ...deps.presence.identity };
     this.#registration = deps.presence.register(this.#runner.runnerId);
-    this.#deps = { ...deps, runner: this.#runner, follow: (call) => this.#track(this.#follow(call)), onIdle: () => {} };
+    this.#deps = {
+      ...deps,
+      runner: this.#runner,
+      follow: (call) => this.#track(this.#follow(call)),
+      onIdle: () => {},
+      leaveLater: (sessionId) => void this.#left.add(sessionId),
+    };
     this.#reaper = deps.scheduler.schedule(() => this.#reap(), reapEveryMs, { name: "reaper" });
     this.#track(this.#reap());
   }
 
   /** Settles what dead processes left, so that nothing runs on in the books; a store that refuses is asked again. */
   async #reap(): Promise<void> {
+    const left = Array.from(this.#left);
+    this.#left.clear();
+    for (const sessionId of left) await leaveToOthers(this.#deps, sessionId);
     try {
       await reapTurns(this.#deps);
     } catch (error) {

@@ -40,18 +40,23 @@ export interface RunnerDeps extends TurnDeps {
   follow(call: TurnCall): void;
   /** Told once nothing of this session is left to do here. */
   onIdle(): void;
+  /** Told where the store did not take it that inputs of this session are left to others; it is asked again. */
+  leaveLater(sessionId: string): void;
 }
 
 /** The runner of a session competes as long as it has calls; each call has a patience of its own. */
 const competeMs = 7 * 24 * 3_600_000;
 
-/** Makes orphans of the inputs that this runner will not run. Where the store refuses, its end makes orphans of them. */
+/** Makes orphans of the inputs that this runner will not run. Where the store refuses, it is asked again. */
 export async function leaveToOthers(
-  deps: Pick<RunnerDeps, "host" | "store" | "runner">,
+  deps: Pick<RunnerDeps, "host" | "store" | "runner" | "leaveLater">,
   sessionId: string,
 ): Promise<void> {
-  const { host, store, runner } = deps;
-  await withKnownOutcome(host, () => store.inbox.abandon(sessionId, runner.runnerId)).catch(() => 0);
+  const { host, store, runner, leaveLater } = deps;
+  // An input that names a living runner is run by nobody else: where the store refuses, it is asked again.
+  await withKnownOutcome(host, () => store.inbox.abandon(sessionId, runner.runnerId)).catch(() =>
+    leaveLater(sessionId),
+  );
 }
 
 /**
