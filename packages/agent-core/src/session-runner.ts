@@ -53,7 +53,7 @@ export async function leaveToOthers(
   sessionId: string,
 ): Promise<void> {
   const { host, store, runner, leaveLater } = deps;
-  // An input that names a living runner is run by nobody else: where the store refuses, it is asked again.
+  // An input that names a living runner is run by nobody else.
   await withKnownOutcome(host, () => store.inbox.abandon(sessionId, runner.runnerId)).catch(() =>
     leaveLater(sessionId),
   );
