@@ -9,6 +9,7 @@ import type { HolderView, TurnEventBody } from "./events.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
 import { processMarkerOf } from "./process-marker.ts";
 import type { Approval } from "./tool-call.ts";
+import { reportDefect } from "./defect.ts";
 import { withKnownOutcome } from "./unknown-outcome.ts";
 import { busyEnd, endOfStoreFailure, leftInQueue, shutDownEnd } from "./call-end.ts";
 import type { CallEnd, TurnCall } from "./turn-call.ts";
@@ -54,9 +55,10 @@ export async function leaveToOthers(
 ): Promise<void> {
   const { host, store, runner, leaveLater } = deps;
   // An input that names a living runner is run by nobody else.
-  await withKnownOutcome(host, () => store.inbox.abandon(sessionId, runner.runnerId)).catch(() =>
-    leaveLater(sessionId),
-  );
+  await withKnownOutcome(host, () => store.inbox.abandon(sessionId, runner.runnerId)).catch((error: unknown) => {
+    reportDefect(error);
+    leaveLater(sessionId);
+  });
 }
 
 /**
