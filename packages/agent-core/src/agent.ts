@@ -3,10 +3,11 @@ import type { Host } from "@turnkeeper/kernel";
 import type { ResolvedModel } from "@turnkeeper/models";
 import { sharedScheduler } from "@turnkeeper/periodic-scheduler";
 import type { SharedScheduler } from "@turnkeeper/periodic-scheduler";
-import type { EntryBody, RequestStopResult, StateStore } from "@turnkeeper/state-store";
+import type { RequestStopResult, StateStore } from "@turnkeeper/state-store";
 import { openProcessPresence } from "@turnkeeper/turn-lease";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import { Conversations } from "./conversation.ts";
+import type { Conversation } from "./conversation.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { resolveAgentOptions } from "./options.ts";
 import type { AgentOptions, ResolvedAgentOptions } from "./options.ts";
@@ -63,27 +64,27 @@ interface LoopParts {
 
 /** Our own loop as the body of a turn, with the conversations it remembers between turns. */
 function loopBody(parts: LoopParts, options: ResolvedAgentOptions): TurnBody {
-  const conversations = new Conversations(parts.store);
-  const running = new Map<string, EntryBody[]>();
+  const conversations = new Conversations(parts.store, parts.model.id);
+  const running = new Map<string, Conversation>();
   const silenceMs = parts.model.silenceMs ?? options.liveness?.timeoutMs ?? 600_000;
   return {
     run: async (scope, start) => {
-      const bodies = await conversations.upTo(start.input, start.revision);
-      running.set(scope.sessionId, bodies);
+      const conversation = await conversations.upTo(start.input, start.revision);
+      running.set(scope.sessionId, conversation);
       const loop = new TurnLoop(
         { ...parts, approval: start.approval, emit: start.emit },
         { ...options, silenceMs },
         scope,
-        bodies,
+        conversation,
       );
       return loop.run();
     },
     ended: (sessionId, { ending, revision }) => {
-      const bodies = running.get(sessionId);
+      const conversation = running.get(sessionId);
       running.delete(sessionId);
       // Only an answered turn wrote exactly what the loop holds; after any other the store may have closed calls.
-      if (bodies && revision !== undefined && ending.outcome === "answered")
-        conversations.remember(sessionId, revision, bodies);
+      if (conversation && revision !== undefined && ending.outcome === "answered")
+        conversations.remember(sessionId, revision, conversation);
     },
   };
 }

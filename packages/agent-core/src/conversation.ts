@@ -1,8 +1,46 @@
+import type { LanguageModelV3Prompt } from "@ai-sdk/provider";
 import type { EntryBody, StateStore, TakenInput } from "@turnkeeper/state-store";
+import { GrowingPrompt } from "./prompt.ts";
+
+/**
+ * What a model is asked with: the entries that are its context, and beside them the prompt they make, which grows with
+ * them. Nothing that a turn does costs more the longer its conversation is, but the request itself.
+ */
+export class Conversation {
+  readonly #modelId: string;
+  #bodies: EntryBody[] = [];
+  #prompt: GrowingPrompt;
+
+  constructor(modelId: string, bodies: Iterable<EntryBody> = []) {
+    this.#modelId = modelId;
+    this.#prompt = new GrowingPrompt(modelId);
+    for (const body of bodies) this.add(body);
+  }
+
+  get bodies(): readonly EntryBody[] {
+    return this.#bodies;
+  }
+
+  add(body: EntryBody): void {
+    this.#bodies.push(body);
+    this.#prompt.add(body);
+  }
+
+  /** Other entries in place of all there are: what a compaction left. */
+  replace(bodies: Iterable<EntryBody>): void {
+    this.#bodies = [];
+    this.#prompt = new GrowingPrompt(this.#modelId);
+    for (const body of bodies) this.add(body);
+  }
+
+  prompt(system: string | undefined): LanguageModelV3Prompt {
+    return this.#prompt.messages(system);
+  }
+}
 
 interface Known {
   readonly revision: number;
-  readonly bodies: EntryBody[];
+  readonly conversation: Conversation;
 }
 
 const conversationsMax = 64;
@@ -13,26 +51,33 @@ const conversationsMax = 64;
  */
 export class Conversations {
   readonly #store: StateStore;
+  readonly #modelId: string;
   readonly #known = new Map<string, Known>();
 
-  constructor(store: StateStore) {
+  constructor(store: StateStore, modelId: string) {
     this.#store = store;
+    this.#modelId = modelId;
   }
 
-  /** The conversation up to and with `input`, for the caller to grow. `revision` is the grant's. */
-  async upTo(input: TakenInput, revision: number): Promise<EntryBody[]> {
+  /** The conversation up to and with `input`, the caller's own to grow. `revision` is the grant's. */
+  async upTo(input: TakenInput, revision: number): Promise<Conversation> {
     const known = this.#known.get(input.sessionId);
     this.#known.delete(input.sessionId);
-    if (known?.revision === revision)
-      return [...known.bodies, { role: "user", text: input.text, inputId: input.inputId }];
+    if (known?.revision === revision) {
+      known.conversation.add({ role: "user", text: input.text, inputId: input.inputId });
+      return known.conversation;
+    }
     const { entries } = await this.#store.transcript.load(input.sessionId);
-    return entries.map((entry) => entry.body);
+    return new Conversation(
+      this.#modelId,
+      entries.map((entry) => entry.body),
+    );
   }
 
-  /** Keeps a conversation for the next turn; `bodies` must be exactly what the store has at `revision`. */
-  remember(sessionId: string, revision: number, bodies: EntryBody[]): void {
+  /** Keeps a conversation for the next turn; it must be exactly what the store has at `revision`. */
+  remember(sessionId: string, revision: number, conversation: Conversation): void {
     this.#known.delete(sessionId);
-    this.#known.set(sessionId, { revision, bodies });
+    this.#known.set(sessionId, { revision, conversation });
     const [oldest] = this.#known.keys();
     if (this.#known.size > conversationsMax && oldest !== undefined) this.#known.delete(oldest);
   }

@@ -100,6 +100,7 @@ export class Dispatcher implements AsyncDisposable {
       inputId: checkedInputId(options.inputId ?? this.#deps.host.random.id()),
       text: checkedInput(input, this.#options),
       onBusy,
+      redirect: options.redirect ?? false,
       waitMs: options.waitMs ?? this.#options.waitMs,
       approval: options.approval ?? "deny",
     });
@@ -163,6 +164,7 @@ export class Dispatcher implements AsyncDisposable {
       const withdrawn = await this.#deps.store.inbox.withdraw(sessionId, inputId, "cancelled");
       if (withdrawn.kind === "withdrawn") return call.finish({ outcome: "cancelled", reason: "user-stop" });
     }
+    if (call.request.redirect) this.#runners.get(sessionId)?.redirect(call.request.text);
     call.finish({ outcome: "queued" });
   }
 

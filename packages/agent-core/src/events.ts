@@ -26,6 +26,8 @@ export type TurnEventBody =
   | { readonly type: "turn.stalled"; readonly idleMs: number; readonly lastProgress: string }
   | { readonly type: "turn.resumed" }
   | { readonly type: "approval.requested"; readonly callId: string }
+  /** A message that came while the turn ran is in the request that leaves now. */
+  | { readonly type: "steer.delivered"; readonly inputId: string }
   /** The model call failed before anything of its answer was seen, and is tried again after `delayMs`. */
   | { readonly type: "model.retry"; readonly attempt: number; readonly delayMs: number; readonly reason: string }
   | ({ readonly type: "usage" } & Usage)

@@ -5,7 +5,7 @@ export type { AgentOptions } from "./options.ts";
 export type { RunOptions, StopOptions, Turn } from "./turn-call.ts";
 export type { HolderView, RunOutcome, TurnEvent, TurnEventBody, TurnFinished } from "./events.ts";
 export { defineTool } from "./tool.ts";
-export type { AnyTool, SchemaResult, StandardSchema, ToolContext, ToolDefinition } from "./tool.ts";
+export type { AnyTool, SchemaResult, StandardSchema, ToolContext, ToolDefinition, ToolTraits } from "./tool.ts";
 export type { Approval, ApprovalRequest } from "./tool-call.ts";
 export type { EndProcesses, ProcessMarker } from "./process-marker.ts";
 export { checkedSessionId } from "./session-id.ts";

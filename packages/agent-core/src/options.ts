@@ -1,4 +1,5 @@
 import { CodedError } from "@turnkeeper/kernel";
+import type { TurnBudget } from "./turn-budget.ts";
 
 /** How one agent runs its turns. Times are milliseconds. */
 export interface AgentOptions {
@@ -29,6 +30,10 @@ export interface AgentOptions {
   readonly inputBytesMax?: number;
   /** Tries of one model call before it counts as failed; only for failures that a repeat may mend. Default 3. */
   readonly modelAttempts?: number;
+  /** Calls of one step that run at once, where their tools allow it. Default 8: more compete for one machine. */
+  readonly toolConcurrency?: number;
+  /** What one turn may use before it fails with `TURN_BUDGET`. Default: nothing bounds it but `maxIterations`. */
+  readonly budget?: TurnBudget;
 }
 
 export interface ResolvedAgentOptions {
@@ -40,6 +45,8 @@ export interface ResolvedAgentOptions {
   readonly waitMs: number;
   readonly inputBytesMax: number;
   readonly modelAttempts: number;
+  readonly toolConcurrency: number;
+  readonly budget: TurnBudget;
 }
 
 interface AgentDefaults {
@@ -49,6 +56,7 @@ interface AgentDefaults {
   readonly waitMs: number;
   readonly inputBytesMax: number;
   readonly modelAttempts: number;
+  readonly toolConcurrency: number;
 }
 
 /** What an option that is not given takes; the reason of each number stands at the option. */
@@ -59,6 +67,7 @@ export const agentDefaults: AgentDefaults = Object.freeze({
   waitMs: 1_800_000,
   inputBytesMax: 1_048_576,
   modelAttempts: 3,
+  toolConcurrency: 8,
 });
 
 const known = new Set<keyof AgentOptions>([
@@ -70,6 +79,8 @@ const known = new Set<keyof AgentOptions>([
   "waitMs",
   "inputBytesMax",
   "modelAttempts",
+  "toolConcurrency",
+  "budget",
 ]);
 
 function refuse(option: string, expected: string, got: unknown): never {
@@ -84,6 +95,16 @@ function positive(option: string, value: number): number {
 
 function count(option: string, value: number): number {
   return Number.isInteger(value) && value > 0 ? value : refuse(option, "a whole number above 0", value);
+}
+
+function checkedBudget(budget: TurnBudget): TurnBudget {
+  const { tokens, cost, costOf, ...unknown } = budget;
+  const [stranger] = Object.keys(unknown);
+  if (stranger !== undefined) refuse(`budget.${stranger}`, "one of tokens, cost, costOf", "an unknown option");
+  if (tokens !== undefined) count("budget.tokens", tokens);
+  if (cost !== undefined) positive("budget.cost", cost);
+  if (cost !== undefined && costOf === undefined) refuse("budget.costOf", "the price of tokens, with cost", costOf);
+  return Object.freeze({ ...budget });
 }
 
 /** Checks every value and the relations between them; throws `OPTION_INVALID` naming option, expectation and value. */
@@ -120,5 +141,7 @@ export function resolveAgentOptions(options: AgentOptions, workingFolder: string
     waitMs,
     inputBytesMax: count("inputBytesMax", options.inputBytesMax ?? agentDefaults.inputBytesMax),
     modelAttempts: count("modelAttempts", options.modelAttempts ?? agentDefaults.modelAttempts),
+    toolConcurrency: count("toolConcurrency", options.toolConcurrency ?? agentDefaults.toolConcurrency),
+    budget: checkedBudget(options.budget ?? {}),
   });
 }

@@ -20,16 +20,15 @@ const withOptions = (provider: ProviderFields | undefined): { providerOptions?: 
   provider === undefined ? {} : { providerOptions: provider as SharedV3ProviderOptions };
 
 function assistantContent(body: AssistantBody, modelId: string): AssistantContent[] {
-  // Signatures and item ids mean something to the model that made them only, and a cut reasoning block has none.
-  const isOwn = body.model === modelId;
-  const keepsReasoning = isOwn && body.partial !== true;
+  // Signatures and item ids mean something to the model that made them only, and a cut answer's are not whole.
+  const isOwn = body.model === modelId && body.partial !== true;
   return body.parts.flatMap((part): AssistantContent[] => {
     const options = isOwn ? withOptions(part.provider) : {};
     switch (part.type) {
       case "text":
         return part.text.trim().length > 0 ? [{ type: "text", text: part.text, ...options }] : [];
       case "reasoning":
-        return keepsReasoning ? [{ type: "reasoning", text: part.text, ...options }] : [];
+        return isOwn ? [{ type: "reasoning", text: part.text, ...options }] : [];
       case "tool-call":
         return [{ type: "tool-call", toolCallId: part.callId, toolName: part.name, input: part.input, ...options }];
     }
@@ -40,63 +39,90 @@ function resultPart(body: ToolBody): LanguageModelV3ToolResultPart {
   const isError = body.status !== "ok";
   const output =
     typeof body.output === "string"
-      ? ({ type: isError ? "error-text" : "text", value: body.output } as const)
+      ? ({ type: isError ? "error-text" : "text", value: body.output || "(no output)" } as const)
       : ({ type: isError ? "error-json" : "json", value: body.output as never } as const);
   return { type: "tool-result", toolCallId: body.callId, toolName: body.name, output };
 }
 
-function append(prompt: LanguageModelV3Prompt, message: LanguageModelV3Message): void {
-  const last = prompt.at(-1);
-  if (last && last.role === message.role && last.role !== "system") {
-    (last.content as unknown[]).push(...(message.content as unknown[]));
-  } else {
-    prompt.push(message);
+function unanswered({ toolCallId, toolName }: LanguageModelV3ToolCallPart): LanguageModelV3ToolResultPart {
+  const output = { type: "error-text", value: "No result of this call was recorded." } as const;
+  return { type: "tool-result", toolCallId, toolName, output };
+}
+
+const userMessage = (text: string): LanguageModelV3Message => ({ role: "user", content: [{ type: "text", text }] });
+
+/**
+ * A prompt for one model that grows with its conversation: an entry costs what the entry is, not what came before it.
+ * A message that was handed out is never changed afterwards; a neighbour that joins it makes a new one.
+ */
+export class GrowingPrompt {
+  readonly #modelId: string;
+  readonly #messages: LanguageModelV3Message[] = [];
+  #open: LanguageModelV3ToolCallPart[] = [];
+
+  constructor(modelId: string) {
+    this.#modelId = modelId;
+  }
+
+  /** The next entry in context order. */
+  add(body: EntryBody): void {
+    switch (body.role) {
+      case "notice":
+        return;
+      case "summary":
+      case "user":
+        if (body.text.trim() === "") return;
+        this.#close();
+        return this.#append(userMessage(body.text));
+      case "assistant": {
+        this.#close();
+        const content = assistantContent(body, this.#modelId);
+        if (content.every((part) => part.type === "reasoning")) return;
+        this.#open = content.filter((part) => part.type === "tool-call");
+        return this.#append({ role: "assistant", content });
+      }
+      case "tool": {
+        // A result whose call is not in the context (archived with a summary) would be refused: it is left out too.
+        const isOpen = this.#open.some((call) => call.toolCallId === body.callId);
+        if (!isOpen) return;
+        this.#open = this.#open.filter((call) => call.toolCallId !== body.callId);
+        return this.#append({ role: "tool", content: [resultPart(body)] });
+      }
+    }
+  }
+
+  /** The request as of now; calls that are still open get a result in it, and may get their own later. */
+  messages(system: string | undefined): LanguageModelV3Prompt {
+    const head: LanguageModelV3Prompt = system ? [{ role: "system", content: system }] : [];
+    return [...head, ...this.#messages.slice(0, -1), ...joined(this.#messages.at(-1), this.#closing())];
+  }
+
+  /** What makes a request of the messages: results for open calls, words to answer after an answer. */
+  #closing(): LanguageModelV3Message | undefined {
+    if (this.#open.length > 0) return { role: "tool", content: this.#open.map(unanswered) };
+    return this.#messages.at(-1)?.role === "assistant" ? userMessage("Go on.") : undefined;
+  }
+
+  #close(): void {
+    if (this.#open.length > 0) this.#append({ role: "tool", content: this.#open.map(unanswered) });
+    this.#open = [];
+  }
+
+  #append(message: LanguageModelV3Message): void {
+    // What stood before the first answer is gone; a conversation that begins with an answer is refused.
+    if (this.#messages.length === 0 && message.role !== "user")
+      this.#messages.push(userMessage("(What was said before is not shown.)"));
+    this.#messages.push(...joined(this.#messages.pop(), message));
   }
 }
 
-/** Builds the prompt for `modelId` from entries in context order. */
-export function buildPrompt(
-  system: string | undefined,
-  bodies: readonly EntryBody[],
-  modelId: string,
-): LanguageModelV3Prompt {
-  const prompt: LanguageModelV3Prompt = system ? [{ role: "system", content: system }] : [];
-  let open: LanguageModelV3ToolCallPart[] = [];
-  const closeOpen = (): void => {
-    const unanswered = open.map((call): LanguageModelV3ToolResultPart => ({
-      type: "tool-result",
-      toolCallId: call.toolCallId,
-      toolName: call.toolName,
-      output: { type: "error-text", value: "No result of this call was recorded." },
-    }));
-    if (unanswered.length > 0) append(prompt, { role: "tool", content: unanswered });
-    open = [];
-  };
-  for (const body of bodies) {
-    switch (body.role) {
-      case "notice":
-        break;
-      case "summary":
-      case "user":
-        closeOpen();
-        append(prompt, { role: "user", content: [{ type: "text", text: body.text }] });
-        break;
-      case "assistant": {
-        closeOpen();
-        const content = assistantContent(body, modelId);
-        if (content.every((part) => part.type === "reasoning")) break;
-        open = content.filter((part) => part.type === "tool-call");
-        append(prompt, { role: "assistant", content });
-        break;
-      }
-      case "tool":
-        // A result whose call is not in the context (archived with a summary) would be refused: it is left out too.
-        if (!open.some((call) => call.toolCallId === body.callId)) break;
-        open = open.filter((call) => call.toolCallId !== body.callId);
-        append(prompt, { role: "tool", content: [resultPart(body)] });
-        break;
-    }
-  }
-  closeOpen();
-  return prompt;
+/** Two neighbours as one message where they have one role. */
+function joined(
+  last: LanguageModelV3Message | undefined,
+  next: LanguageModelV3Message | undefined,
+): LanguageModelV3Message[] {
+  if (last === undefined || next === undefined) return [last, next].filter((one) => one !== undefined);
+  if (last.role !== next.role || last.role === "system") return [last, next];
+  const content = [...last.content, ...(next.content as unknown[])];
+  return [{ ...last, content } as LanguageModelV3Message];
 }

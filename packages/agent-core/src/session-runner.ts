@@ -95,6 +95,11 @@ export class SessionRunner {
     this.#start();
   }
 
+  /** A steer that is in the inbox is wanted now: the model request of the running turn, if there is one, is cut short. */
+  redirect(text: string): void {
+    this.#current?.interrupt.redirect(text);
+  }
+
   /** Resolves when nothing is left to do. */
   async idle(): Promise<void> {
     await this.#loop;

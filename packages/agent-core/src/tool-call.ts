@@ -35,6 +35,8 @@ export interface ToolRunDeps {
   readonly scope: TurnScope;
   readonly workspace: string;
   readonly approval: Approval;
+  /** Asks when every question before it was answered. */
+  inTurn<Answer>(ask: () => Promise<Answer>): Promise<Answer>;
   onApprovalRequested(callId: string): void;
   onStarted(call: PreparedCall): void;
 }
@@ -117,20 +119,22 @@ async function approved(deps: ToolRunDeps, call: PreparedCall, tool: ToolDefinit
   const needs = typeof tool.needsApproval === "function" ? tool.needsApproval(value) : (tool.needsApproval ?? false);
   if (!needs || deps.approval === "allow") return true;
   if (deps.approval === "deny") return false;
+  const { approval } = deps;
   const { sessionId, turnId, clock, interrupt } = deps.scope;
-  deps.onApprovalRequested(call.callId);
-  using _wait = clock.declareWait({ kind: "approval", name: call.name, boundMs: approvalBoundMs });
-  const question = deps.approval({
-    sessionId,
-    turnId,
-    callId: call.callId,
-    name: call.name,
-    input: call.parsed.stored,
-    signal: interrupt.signal,
+  const { signal } = interrupt;
+  const question = deps.inTurn(async () => {
+    signal.throwIfAborted();
+    deps.onApprovalRequested(call.callId);
+    using _wait = clock.declareWait({ kind: "approval", name: call.name, boundMs: approvalBoundMs });
+    const { callId, name } = call;
+    return await unlessStopped(
+      signal,
+      approval({ sessionId, turnId, callId, name, input: call.parsed.stored, signal }),
+    );
   });
-  const answer = await unlessStopped(interrupt.signal, question);
+  const answer = await unlessStopped(signal, question);
   // Whoever answers "deny" because the signal aborted has denied nothing: the call was not started.
-  interrupt.signal.throwIfAborted();
+  signal.throwIfAborted();
   clock.progress("approval", call.name);
   return answer === "allow";
 }
@@ -201,6 +205,8 @@ export async function runToolCall(deps: ToolRunDeps, call: PreparedCall): Promis
       });
     }
     await deps.scope.beforeSideEffect();
+    // Another call's end may have stopped the turn in the moment between.
+    deps.scope.interrupt.signal.throwIfAborted();
     deps.onStarted(call);
     return settle(await execute(deps, call, typed, parsed.value));
   } catch (error) {

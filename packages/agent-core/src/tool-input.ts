@@ -42,15 +42,26 @@ export type ParsedArguments =
   | { readonly kind: "invalid"; readonly stored: JsonValue; readonly message: string };
 
 const keptMalformedLength = 2000;
+const keptMessageLength = 1000;
 
-function parseJson(text: string): { readonly value: JsonValue } | { readonly error: string } {
-  // Some providers send nothing at all for a call without arguments.
-  if (text.trim() === "") return { value: {} };
+type JsonObject = { readonly [key: string]: JsonValue };
+
+function parseObject(text: string): { readonly value: JsonObject } | { readonly error: string } {
+  // Some providers send nothing at all, or `null`, for a call without arguments.
+  if (text.trim() === "" || text.trim() === "null") return { value: {} };
+  let value: JsonValue;
   try {
-    return { value: JSON.parse(text) as JsonValue };
+    value = JSON.parse(text) as JsonValue;
   } catch (error) {
-    return { error: error instanceof Error ? error.message : String(error) };
+    return { error: `not valid JSON (${error instanceof Error ? error.message : String(error)})` };
   }
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return { value: value as JsonObject };
+  return { error: "not a JSON object" };
+}
+
+/** A quotation of what a model sent, that its length cannot hurt anybody with. */
+function clipped(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length).toWellFormed()}…` : text;
 }
 
 function pathOf(path: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined): string {
@@ -68,17 +79,16 @@ async function check(
 }
 
 /**
- * Checks what a model sent as arguments. What is stored is always JSON: raw text that a provider would refuse on the
- * next request would make the session unusable for good.
+ * Checks what a model sent as arguments. What is stored is always a JSON object: anything else some provider refuses on
+ * the next request, and the session would be unusable for good.
  */
 export async function parseArguments(tool: AnyTool, text: string): Promise<ParsedArguments> {
-  const parsed = parseJson(text);
+  const parsed = parseObject(text);
   if ("error" in parsed) {
-    const kept = text.length > keptMalformedLength ? `${text.slice(0, keptMalformedLength)}…` : text;
     return {
       kind: "invalid",
-      stored: { malformed_arguments: kept },
-      message: `The arguments of ${tool.name} are not valid JSON (${parsed.error}). Send them again as one JSON object.`,
+      stored: { malformed_arguments: clipped(text.toWellFormed(), keptMalformedLength) },
+      message: `The arguments of ${tool.name} are ${clipped(parsed.error, keptMessageLength)}. Send them again as one JSON object.`,
     };
   }
   const checked = await check(tool.input, parsed.value);
@@ -86,7 +96,7 @@ export async function parseArguments(tool: AnyTool, text: string): Promise<Parse
     return {
       kind: "invalid",
       stored: parsed.value,
-      message: `The arguments of ${tool.name} do not fit: ${checked.message}. Correct them and call it again.`,
+      message: `The arguments of ${tool.name} do not fit: ${clipped(checked.message, keptMessageLength)}. Correct them and call it again.`,
     };
   }
   return { kind: "valid", stored: parsed.value, value: checked.value };

@@ -41,6 +41,18 @@ export interface ToolContext {
 /** A function of a tool's input, as a method so that a list of tools can hold tools of different inputs. */
 type OfInput<Input, Output> = { of(input: Input): Output }["of"];
 
+/** What the guardrails of a turn must know of a tool to tell work from a loop. */
+export interface ToolTraits {
+  /** It is asked again and again until something has happened; repeating it is no loop. Default: by name. */
+  readonly polls?: boolean;
+  /** Its success changes what other calls find: what failed before may succeed now. Default false. */
+  readonly mutates?: boolean;
+  /** Its failures are answers (a command's exit code): many of them are no reason to stop. Default false. */
+  readonly failsByDesign?: boolean;
+  /** Calls in one turn; 0: no bound. Default: by name, else no bound. */
+  readonly maxPerTurn?: number;
+}
+
 export interface ToolDefinition<Input = unknown> {
   /** `^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`: what every provider accepts. */
   readonly name: string;
@@ -54,6 +66,12 @@ export interface ToolDefinition<Input = unknown> {
   readonly needsApproval?: boolean | OfInput<Input, boolean>;
   /** How long one call may be silent, in milliseconds: its declared wait. Default 600,000. */
   readonly boundMs?: number | OfInput<Input, number>;
+  /**
+   * `exclusive`: a call never runs while another of its step does, and those after it wait for its end. For whatever
+   * changes what other calls look at. Default `shared`: the calls of a step run at once.
+   */
+  readonly concurrency?: "shared" | "exclusive";
+  readonly traits?: ToolTraits;
   /**
    * Runs the call. Throw to tell the model it failed (message only); answer text or JSON otherwise. Must end soon after
    * `context.signal` aborts; one that does not is detached, and what it answers later is not merged.

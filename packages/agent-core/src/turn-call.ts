@@ -9,6 +9,11 @@ export interface RunOptions {
   readonly inputId?: string;
   /** What to do when the session is busy. Default `wait`. */
   readonly onBusy?: OnBusy;
+  /**
+   * With `steer`: cut short the model request that the session's turn has running in this agent, so that the message is
+   * seen now. What had come of the answer is kept, marked; tools run on. Elsewhere it steers. Default false.
+   */
+  readonly redirect?: boolean;
   /** How long to wait for a busy session, in milliseconds. Default: the agent's. */
   readonly waitMs?: number;
   /** Who may run tools that need approval. Default `deny`. */
@@ -60,6 +65,7 @@ export interface CallRequest {
   readonly inputId: string;
   readonly text: string;
   readonly onBusy: OnBusy;
+  readonly redirect: boolean;
   readonly waitMs: number;
   readonly approval: Approval;
 }

@@ -6,23 +6,26 @@
  * whatever the tool does; what it cannot close any more (crash, lost lease, failed store), the store closes with
  * `outcome unknown` when it ends or settles the turn.
  */
-import type { LanguageModelV3CallOptions } from "@ai-sdk/provider";
+import type { LanguageModelV3CallOptions, LanguageModelV3FunctionTool } from "@ai-sdk/provider";
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { ResolvedModel } from "@turnkeeper/models";
-import type { AssistantBody, EntryBody, EntryDraft, StateStore, Usage } from "@turnkeeper/state-store";
+import type { AssistantBody, EntryDraft, StateStore, Usage } from "@turnkeeper/state-store";
+import type { Conversation } from "./conversation.ts";
 import type { TurnEventBody } from "./events.ts";
 import { callModel } from "./model-call.ts";
 import type { ModelStep } from "./model-call.ts";
-import { buildPrompt } from "./prompt.ts";
 import { addUsage } from "./step-reader.ts";
-import { answerTextOf } from "./stored-end.ts";
 import type { RawToolCall, StepEvent } from "./step-reader.ts";
-import { notStarted, prepareCall, runToolCall } from "./tool-call.ts";
-import type { Approval, PreparedCall, ToolRunDeps } from "./tool-call.ts";
+import { Steers } from "./steers.ts";
+import { answerTextOf } from "./stored-end.ts";
+import { ToolBatch } from "./tool-batch.ts";
+import { prepareCall } from "./tool-call.ts";
+import type { Approval, PreparedCall } from "./tool-call.ts";
 import { declarationOf } from "./tool-input.ts";
 import type { ToolSet } from "./tool-input.ts";
-import { isStoreFailure } from "./turn-writer.ts";
+import { budgetEnding } from "./turn-budget.ts";
+import type { TurnBudget } from "./turn-budget.ts";
 import { endingOf, interruptedEnding } from "./turn-machinery.ts";
 import type { TurnEnding, TurnScope } from "./turn-machinery.ts";
 
@@ -39,7 +42,9 @@ export interface LoopSettings {
   readonly system: string | undefined;
   readonly workspace: string;
   readonly maxIterations: number;
+  readonly budget: TurnBudget;
   readonly modelAttempts: number;
+  readonly toolConcurrency: number;
   readonly silenceMs: number;
 }
 
@@ -55,71 +60,85 @@ export class TurnLoop {
   readonly #deps: LoopDeps;
   readonly #settings: LoopSettings;
   readonly #scope: TurnScope;
-  /** The conversation as the model sees it; grows with what this turn appends. */
-  readonly #bodies: EntryBody[];
+  /** What the model is asked with; grows with what this turn appends. */
+  readonly #conversation: Conversation;
+  readonly #declarations: LanguageModelV3FunctionTool[];
+  readonly #steers: Steers;
   readonly #callIds = new Set<string>();
   #usage: Usage = {};
   #stepCount = 0;
   #answer: AssistantBody | undefined;
 
-  constructor(deps: LoopDeps, settings: LoopSettings, scope: TurnScope, bodies: EntryBody[]) {
+  constructor(deps: LoopDeps, settings: LoopSettings, scope: TurnScope, conversation: Conversation) {
     this.#deps = deps;
     this.#settings = settings;
     this.#scope = scope;
-    this.#bodies = bodies;
+    this.#conversation = conversation;
+    this.#declarations = [...deps.tools.values()].map(declarationOf);
+    this.#steers = new Steers(deps.store, scope);
   }
 
   /** Never rejects: an error is an ending too, and it keeps what had come of the answer. */
   async run(): Promise<TurnEnding> {
     const ending = await this.#iterate().catch((error: unknown) => endingOf(error, this.#scope.interrupt));
     const text = this.#answer ? answerTextOf([{ body: this.#answer }]) : "";
-    return { text, usage: this.#usage, ...ending };
+    return { text, usage: this.#usage, ...this.#sayingWhatWasNotSeen(ending) };
   }
 
   async #iterate(): Promise<TurnEnding> {
-    while (this.#stepCount < this.#settings.maxIterations) {
+    for (;;) {
+      const spent = this.#budgetEnding();
+      if (spent) return spent;
       this.#stepCount++;
       await this.#takeSteers();
       const end = await this.#finishStep(await this.#askModel());
       if (end.kind === "end") return end.ending;
       if (this.#scope.storeFailure) throw this.#scope.storeFailure;
     }
-    const detail = `The turn made ${this.#settings.maxIterations} model calls without coming to an answer. Send a message to go on from here.`;
-    return { outcome: "failed", reason: "MAX_ITERATIONS", detail };
+  }
+
+  #budgetEnding(): TurnEnding | undefined {
+    return budgetEnding(this.#settings, { stepCount: this.#stepCount, usage: this.#usage });
+  }
+
+  /** A message that was taken into the turn and came into no request is told of: it must be sent again. */
+  #sayingWhatWasNotSeen(ending: TurnEnding): TurnEnding {
+    const count = this.#steers.undeliveredCount;
+    if (count === 0) return ending;
+    const what = count === 1 ? "A message that came meanwhile was" : `${count} messages that came meanwhile were`;
+    return { ...ending, detail: `${ending.detail ?? ""} ${what} not seen by the model; send it again.`.trim() };
   }
 
   /** Checkpoint: what came in meanwhile joins the conversation before the model is asked again. */
   async #takeSteers(): Promise<boolean> {
-    const { store } = this.#deps;
-    const { grant, turnId, sessionId, clock } = this.#scope;
-    const waiting = await store.inbox.pending(sessionId);
-    if (!waiting.some((input) => input.delivery === "steer" && input.runner === undefined)) return false;
-    const taken = await store.inbox.takeSteers(grant, turnId);
-    if (taken.kind === "stale-token")
-      throw new CodedError("LEASE_LOST", `Session ${sessionId} was taken over; this turn's writes are refused.`);
-    for (const input of taken.inputs) this.#bodies.push({ role: "user", text: input.text, inputId: input.inputId });
-    clock.progress("steer");
-    return taken.inputs.length > 0;
+    const inputs = await this.#steers.take();
+    for (const { text, inputId } of inputs) this.#conversation.add({ role: "user", text, inputId });
+    return inputs.length > 0;
   }
 
   async #askModel(): Promise<ModelStep> {
-    const { host, model, tools } = this.#deps;
+    const { host, model, emit } = this.#deps;
     const { clock, interrupt } = this.#scope;
-    const declarations = [...tools.values()].map(declarationOf);
     const request: LanguageModelV3CallOptions = {
-      prompt: buildPrompt(this.#settings.system, this.#bodies, model.id),
-      ...(declarations.length > 0 ? { tools: declarations } : {}),
+      prompt: this.#conversation.prompt(this.#settings.system),
+      ...(this.#declarations.length > 0 ? { tools: this.#declarations } : {}),
     };
+    // A redirect cuts this request short, and nothing else of the turn.
+    using phase = interrupt.enterPhase("model-request");
     const step = await callModel(
       {
         host,
         clock,
         model,
-        signal: interrupt.signal,
-        beforeSideEffect: () => this.#scope.beforeSideEffect(),
+        signal: phase.signal,
+        beforeSideEffect: async () => {
+          await this.#scope.beforeSideEffect();
+          phase.signal.throwIfAborted();
+          for (const inputId of this.#steers.deliver()) emit({ type: "steer.delivered", inputId });
+        },
         onEvent: (event) => this.#emitStepEvent(event),
         onRetry: ({ attempt, delayMs, failure }) =>
-          this.#deps.emit({ type: "model.retry", attempt, delayMs: Math.round(delayMs), reason: failure.message }),
+          emit({ type: "model.retry", attempt, delayMs: Math.round(delayMs), reason: failure.message }),
       },
       { attempts: this.#settings.modelAttempts, silenceMs: this.#settings.silenceMs },
       request,
@@ -127,7 +146,7 @@ export class TurnLoop {
     const { usage } = step.reader;
     if (usage) {
       this.#usage = addUsage(this.#usage, usage);
-      this.#deps.emit({ type: "usage", ...usage });
+      emit({ type: "usage", ...usage });
     }
     return step;
   }
@@ -138,12 +157,8 @@ export class TurnLoop {
   }
 
   async #finishStep(step: ModelStep): Promise<StepEnd> {
-    const { failure, reader } = step;
-    if (step.stopped !== undefined)
-      return {
-        kind: "end",
-        ending: { ...endingOf(step.stopped, this.#scope.interrupt), entries: this.#partial(step) },
-      };
+    const { failure, reader, stopped } = step;
+    if (stopped !== undefined) return this.#finishStopped(step, stopped);
     if (failure) {
       const detail = reader.hasOutput
         ? `${failure.message} What had come is kept and marked as partial.`
@@ -155,14 +170,9 @@ export class TurnLoop {
     );
     const body = this.#assistantBody(step, prepared);
     const draft: EntryDraft = { key: `${this.#scope.turnId}/${this.#stepCount}/assistant`, body };
-    this.#bodies.push(body);
+    this.#conversation.add(body);
     this.#answer = body;
-    if (prepared.length === 0) {
-      // A message that came while the answer was written is answered by this turn, not left for the next.
-      if (!(await this.#hasSteers())) return { kind: "end", ending: { outcome: "answered", entries: [draft] } };
-      await this.#scope.append([draft]);
-      return { kind: "next" };
-    }
+    if (prepared.length === 0) return this.#finishAnswer(draft);
     await this.#scope.append([draft]);
     await this.#runCalls(prepared);
     return this.#scope.interrupt.signal.aborted
@@ -170,15 +180,25 @@ export class TurnLoop {
       : { kind: "next" };
   }
 
-  async #hasSteers(): Promise<boolean> {
-    try {
-      const waiting = await this.#deps.store.inbox.pending(this.#scope.sessionId);
-      return waiting.some((input) => input.delivery === "steer" && input.runner === undefined);
-    } catch (error) {
-      // Asked with an answer in hand: its write is next, and that is where a store that fails must be met.
-      if (isStoreFailure(error)) return false;
-      throw error;
-    }
+  /** A stop ends the turn; a redirect keeps what had come, marked, and the turn goes on with the message that cut it. */
+  async #finishStopped(step: ModelStep, stopped: unknown): Promise<StepEnd> {
+    const { interrupt } = this.#scope;
+    const entries = this.#partial(step);
+    if (!CodedError.is(stopped, "REDIRECTED") || interrupt.signal.aborted)
+      return { kind: "end", ending: { ...endingOf(stopped, interrupt), entries } };
+    if (entries.length > 0) await this.#scope.append(entries);
+    for (const { body } of entries) this.#conversation.add(body);
+    return { kind: "next" };
+  }
+
+  /** A message that came while the answer was written is answered by this turn, not left for the next. */
+  async #finishAnswer(draft: EntryDraft): Promise<StepEnd> {
+    const isLast = this.#budgetEnding() !== undefined || !(await this.#steers.areWaiting());
+    if (isLast) return { kind: "end", ending: { outcome: "answered", entries: [draft] } };
+    await this.#scope.append([draft]);
+    // Whoever sent it may have taken it back by now.
+    const isSteered = this.#scope.storeFailure === undefined && (await this.#takeSteers());
+    return isSteered ? { kind: "next" } : { kind: "end", ending: { outcome: "answered" } };
   }
 
   /** The provider's id, made unique in the turn: some number their calls from zero in every step, some send none. */
@@ -214,39 +234,20 @@ export class TurnLoop {
     return [{ key: `${this.#scope.turnId}/${this.#stepCount}/assistant`, body: this.#answer }];
   }
 
-  /** Runs the calls in the order the model gave them; each result is appended as it comes, whatever happens. */
   async #runCalls(prepared: readonly PreparedCall[]): Promise<void> {
     const { host, approval, emit } = this.#deps;
-    const { interrupt, turnId } = this.#scope;
-    for (const call of prepared) {
-      let startedAtMs: number | undefined;
-      const deps: ToolRunDeps = {
+    const batch = new ToolBatch(
+      {
         host,
+        approval,
+        emit,
         scope: this.#scope,
         workspace: this.#settings.workspace,
-        approval,
-        onApprovalRequested: (callId) => emit({ type: "approval.requested", callId }),
-        onStarted: ({ callId, name, parsed }) => {
-          startedAtMs = host.clock.monotonicMs();
-          emit({ type: "tool.started", callId, name, input: parsed.stored });
-        },
-      };
-      const isOver = interrupt.signal.aborted || this.#scope.storeFailure !== undefined;
-      const body = isOver
-        ? ({ role: "tool", callId: call.callId, name: call.name, ...notStarted } as const)
-        : await runToolCall(deps, call);
-      await this.#scope.append([{ key: `${turnId}/${call.callId}/result`, body }]);
-      this.#bodies.push(body);
-      if (startedAtMs === undefined) continue;
-      const durationMs = Math.round(host.clock.monotonicMs() - startedAtMs);
-      emit({
-        type: "tool.finished",
-        callId: call.callId,
-        name: call.name,
-        ok: body.status === "ok",
-        output: body.output,
-        durationMs,
-      });
-    }
+        onResult: (_call, body) => this.#conversation.add(body),
+      },
+      prepared,
+      this.#settings.toolConcurrency,
+    );
+    await batch.run();
   }
 }

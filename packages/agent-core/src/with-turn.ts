@@ -41,7 +41,10 @@ export type WithTurnResult<Value> =
   /** It did not come to an answer: stopped, failed to get the session, cancelled. `finished` says why. */
   | { readonly kind: "ended"; readonly finished: TurnFinished };
 
-export type WithTurnOptions = Omit<AgentOptions, "system" | "workspace" | "maxIterations" | "modelAttempts"> &
+export type WithTurnOptions = Omit<
+  AgentOptions,
+  "system" | "workspace" | "maxIterations" | "modelAttempts" | "toolConcurrency" | "budget"
+> &
   Pick<RunOptions, "inputId" | "onBusy">;
 
 function handleOf({ store }: Pick<Required<MachineryDeps>, "store">, scope: TurnScope, input: TakenInput): TurnHandle {

@@ -71,7 +71,7 @@ describe("a stop", () => {
         },
         { text: "never asked" },
       ],
-      {},
+      { toolConcurrency: 1 },
       [waiting("first", true, () => started.push("first")), waiting("second", true, () => started.push("second"))],
     );
     const turn = agent.run("s", "go");

@@ -65,7 +65,13 @@ interface Broken {
 async function brokenTurn(code: string, spool: Partial<StateStore["spool"]> = {}): Promise<Broken> {
   const store = failingStore(bench.store, spool);
   const tools = [breaking(store, code), second];
-  const { agent, model } = await bench.agent([breakingCalls, { text: "never said" }], {}, tools, undefined, store);
+  const { agent, model } = await bench.agent(
+    [breakingCalls, { text: "never said" }],
+    { toolConcurrency: 1 },
+    tools,
+    undefined,
+    store,
+  );
   const turn = agent.run("s", "go", { inputId: "first" });
   const finished = await bench.finished(turn);
   return { store, turn, finished, requestCount: model.requests.length };

@@ -77,6 +77,10 @@ describe("a tool call", () => {
 
   it.each([
     ["malformed JSON", { name: "add", input: '{"a": 1, "b": ' }, /not valid JSON/],
+    ["a raw line break in a string", { name: "add", input: '{"a": "one\ntwo"}' }, /not valid JSON/],
+    ["JSON that is no object", { name: "add", input: "[1, 2]" }, /not a JSON object/],
+    ["a megabyte of nonsense", { name: "add", input: "x".repeat(1_000_000) }, /^.{1,1200}$/s],
+    ["no arguments where some are needed", { name: "add", input: "" }, /do not fit: a: /],
     ["arguments that do not fit", { name: "add", input: { a: "x", b: 1 } }, /do not fit: a: /],
     ["an unknown tool", { name: "con structor", input: {} }, /no tool named "con structor"/],
     ["a tool that throws", { name: "explode", input: {} }, /boom/],
@@ -85,6 +89,29 @@ describe("a tool call", () => {
     expect(await bench.finished(agent.run("s", "go"))).toMatchObject({ outcome: "answered", text: "I see." });
     expect(await resultsOf("s")).toMatchObject([{ status: "error", output: expect.stringMatching(message) }]);
     expect(JSON.stringify(model.requests[1]?.prompt.at(-1))).toMatch(/error-text/);
+  });
+
+  it.each(["", "{}", "null", "  "])("without arguments may come as %j", async (input) => {
+    const nothing = defineTool({
+      name: "nothing",
+      description: "Takes nothing.",
+      input: z.object({}),
+      execute: async () => "ran",
+    });
+    const { agent } = await bench.agent([{ calls: [{ name: "nothing", input }] }, { text: "ok" }], {}, [nothing]);
+    await bench.finished(agent.run("s", "go"));
+    expect(await resultsOf("s")).toMatchObject([{ status: "ok", output: "ran" }]);
+  });
+
+  it("whose arguments no provider would take back leaves them in the transcript in a form that all take", async () => {
+    const steps = [{ calls: [{ name: "add", input: `["${"x".repeat(100_000)}"]` }] }, { text: "I see." }];
+    const { agent, model } = await bench.agent(steps, {}, [add]);
+    await bench.finished(agent.run("s", "go"));
+    const [, answer] = (await bench.store.transcript.load("s")).entries;
+    expect(answer?.body).toMatchObject({ parts: [{ input: { malformed_arguments: expect.any(String) } }] });
+    expect(JSON.stringify(answer?.body).length).toBeLessThan(3000);
+    // The scripted model refuses what a strict provider would.
+    expect(model.requests).toHaveLength(2);
   });
 
   it("keeps its own id when a provider repeats one", async () => {

@@ -77,6 +77,8 @@ export function createShellTool(deps: ShellToolDeps, options?: ShellToolOptions)
         .describe(`Seconds after which the command is ended. Default ${longestS}.`),
     }),
     needsApproval: true,
+    concurrency: "exclusive",
+    traits: { mutates: true, failsByDesign: true },
     boundMs: (input) => timeoutMsOf(input) + settings.graceMs + settings.drainMs + marginMs,
     async execute(input: ShellInput, context: ToolContext) {
       throwIfInterrupted(context.signal, "start the command");

@@ -39,6 +39,8 @@ export function createWriteFileTool(
       content: z.string().describe("The whole content."),
     }),
     needsApproval: true,
+    concurrency: "exclusive",
+    traits: { mutates: true },
     boundMs,
     async execute(input: WriteFileInput, context: ToolContext) {
       throwIfInterrupted(context.signal, "write the file");

@@ -113,6 +113,9 @@ export class TextView implements TurnView {
       case "turn.resumed":
         screen.note(style.dim("The turn moves again."));
         break;
+      case "steer.delivered":
+        screen.note(style.dim("The message that came meanwhile goes to the model now."));
+        break;
       case "model.retry": {
         screen.note(
           style.yellow(

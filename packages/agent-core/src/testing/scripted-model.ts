@@ -5,6 +5,7 @@ import type {
   LanguageModelV3StreamResult,
 } from "@ai-sdk/provider";
 import type { ResolvedModel } from "@turnkeeper/models";
+import { strictestProvider } from "./strictest-provider.ts";
 
 /** One answer of the scripted model: text, calls, a failure, or a hand-made stream. */
 export type ScriptedStep =
@@ -99,7 +100,7 @@ async function answer(
 
 /**
  * A language model that plays the steps of a script, one for each request, and keeps the requests. A request past the
- * end of the script fails. For tests of agents, loops and tools: no network, no time of its own.
+ * end of the script fails, and so does one that a strict provider would refuse. For tests of agents, loops and tools: no network, no time of its own.
  */
 export function scriptedModel(steps: readonly ScriptedStep[], id = "scripted/model"): ScriptedModel {
   const requests: LanguageModelV3CallOptions[] = [];
@@ -114,6 +115,8 @@ export function scriptedModel(steps: readonly ScriptedStep[], id = "scripted/mod
       const step = steps[requests.length];
       const { abortSignal: _signal, ...plain } = request;
       requests.push(structuredClone(plain));
+      const complaints = strictestProvider(plain.prompt);
+      if (complaints.length > 0) throw new Error(`A strict provider refuses this request: ${complaints.join("; ")}.`);
       if (step === undefined) throw new Error(`The script has ${steps.length} steps; request ${requests.length} came.`);
       return answer(step, request, () => ++calls);
     },

@@ -385,7 +385,7 @@ export const agentCoreMutations: readonly Mutation[] = mutationsOf("agent-core",
   {
     id: "question-outlives-the-stop",
     file: "tool-call",
-    find: "await unlessStopped(interrupt.signal, question);",
+    find: "await unlessStopped(signal, question);",
     replace: "await question;",
     guards: "INT-2",
     tests: ["stop"],
@@ -393,7 +393,7 @@ export const agentCoreMutations: readonly Mutation[] = mutationsOf("agent-core",
   {
     id: "tool-run-on-an-answer-after-the-stop",
     file: "tool-call",
-    find: `interrupt.signal.throwIfAborted();
+    find: `signal.throwIfAborted();
   clock.progress("approval"`,
     replace: `clock.progress("approval"`,
     guards: "INT-2",

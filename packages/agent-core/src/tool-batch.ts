@@ -1,0 +1,144 @@
+import { CodedError } from "@turnkeeper/kernel";
+import type { Host } from "@turnkeeper/kernel";
+import type { EntryDraft, ToolBody } from "@turnkeeper/state-store";
+import type { TurnEventBody } from "./events.ts";
+import { notStarted, runToolCall } from "./tool-call.ts";
+import type { Approval, PreparedCall, ToolRunDeps } from "./tool-call.ts";
+import type { TurnScope } from "./turn-machinery.ts";
+
+export interface ToolBatchDeps {
+  readonly host: Host;
+  readonly scope: TurnScope;
+  readonly workspace: string;
+  readonly approval: Approval;
+  readonly emit: (event: TurnEventBody) => void;
+  /** Told each result once it is stored, in the order of the calls. */
+  onResult(call: PreparedCall, body: ToolBody): void;
+}
+
+interface Finished {
+  readonly body: ToolBody;
+  /** Absent where the call never started. */
+  readonly durationMs: number | undefined;
+}
+
+/**
+ * The calls of one step: at most `concurrency` at once, an exclusive one alone, and a result for each, stored in the
+ * order the model gave the calls in, whatever order they ended in. After a stop or a failure of the store nothing
+ * starts (INT-2), and what did not start has its result too (PAIR-1).
+ */
+export class ToolBatch {
+  readonly #deps: ToolBatchDeps;
+  readonly #calls: readonly PreparedCall[];
+  readonly #concurrency: number;
+  readonly #finished: (Finished | undefined)[] = [];
+  #storedCount = 0;
+  #storing: Promise<void> = Promise.resolve();
+  #asking: Promise<unknown> = Promise.resolve();
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(deps: ToolBatchDeps, calls: readonly PreparedCall[], concurrency: number) {
+    this.#deps = deps;
+    this.#calls = calls;
+    this.#concurrency = concurrency;
+  }
+
+  /** Resolves when every call has its stored result; rejects, once nothing of it runs any more, with what a write threw. */
+  async run(): Promise<void> {
+    using _phase = this.#isOver ? undefined : this.#deps.scope.interrupt.enterPhase("tools");
+    const running = new Set<Promise<void>>();
+    for (const [index, call] of this.#calls.entries()) {
+      const isExclusive = call.tool?.concurrency === "exclusive";
+      while (running.size > (isExclusive ? 0 : this.#concurrency - 1)) await Promise.race(running);
+      const work = this.#bringToResult(index, call).finally(() => running.delete(work));
+      running.add(work);
+      if (isExclusive) await work;
+    }
+    await Promise.all(running);
+    await this.#storing;
+    if (this.#failure) throw this.#failure.error;
+  }
+
+  get #isOver(): boolean {
+    const { interrupt, storeFailure } = this.#deps.scope;
+    return interrupt.signal.aborted || storeFailure !== undefined || this.#failure !== undefined;
+  }
+
+  /** Never rejects. */
+  async #bringToResult(index: number, call: PreparedCall): Promise<void> {
+    this.#finished[index] = this.#isOver
+      ? { body: { role: "tool", callId: call.callId, name: call.name, ...notStarted }, durationMs: undefined }
+      : await this.#run(call);
+    this.#storing = this.#storing.then(() => this.#store());
+    await this.#storing;
+  }
+
+  async #run(call: PreparedCall): Promise<Finished> {
+    const { host, scope, workspace, approval, emit } = this.#deps;
+    let startedAtMs: number | undefined;
+    const deps: ToolRunDeps = {
+      host,
+      scope,
+      workspace,
+      approval,
+      inTurn: (ask) => this.#inTurn(ask),
+      onApprovalRequested: (callId) => emit({ type: "approval.requested", callId }),
+      onStarted: ({ callId, name, parsed }) => {
+        startedAtMs = host.clock.monotonicMs();
+        emit({ type: "tool.started", callId, name, input: parsed.stored });
+      },
+    };
+    const body = await runToolCall(deps, call);
+    const durationMs = startedAtMs === undefined ? undefined : Math.round(host.clock.monotonicMs() - startedAtMs);
+    return { body, durationMs };
+  }
+
+  /** One question at a time: a person cannot answer two. */
+  async #inTurn<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    const answer = this.#asking.then(ask);
+    this.#asking = answer.catch(() => {});
+    return answer;
+  }
+
+  /** Stores what stands next in the order of the calls, as one step. Never rejects. */
+  async #store(): Promise<void> {
+    const ready: { readonly call: PreparedCall; readonly finished: Finished }[] = [];
+    for (let index = this.#storedCount; index < this.#calls.length; index++) {
+      const call = this.#calls[index];
+      const finished = this.#finished[index];
+      if (!call || !finished) break;
+      ready.push({ call, finished });
+    }
+    if (ready.length === 0 || this.#failure) return;
+    this.#storedCount += ready.length;
+    const { scope, emit } = this.#deps;
+    const drafts = ready.map(({ finished: { body } }): EntryDraft => ({
+      key: `${scope.turnId}/${body.callId}/result`,
+      body,
+    }));
+    try {
+      await scope.append(drafts);
+    } catch (error) {
+      return this.#fail(error);
+    }
+    for (const { call, finished } of ready) {
+      const { body, durationMs } = finished;
+      this.#deps.onResult(call, body);
+      if (durationMs === undefined) continue;
+      const { callId, name, output } = body;
+      emit({ type: "tool.finished", callId, name, ok: body.status === "ok", output, durationMs });
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#failure = { error };
+    if (!CodedError.is(error, "LEASE_LOST")) return;
+    // The calls that still run learn of it now, not when the next renewal fails.
+    void this.#deps.scope.interrupt.interrupt({
+      hard: true,
+      reason: "lease-lost",
+      by: "store",
+      message: error.message,
+    });
+  }
+}
