@@ -1,4 +1,5 @@
 import { CodedError } from "@turnkeeper/kernel";
+import type { ErrorContext } from "@turnkeeper/kernel";
 
 /** What the tools of this package throw; the message is for the model, the code for whoever counts or reacts. */
 export type ToolErrorCode =
@@ -16,8 +17,13 @@ export type ToolErrorCode =
   | "CALL_INTERRUPTED";
 
 /** Makes a coded error of this package. */
-export function toolError(code: ToolErrorCode, message: string, cause?: unknown): CodedError<ToolErrorCode> {
-  return new CodedError(code, message, cause === undefined ? {} : { cause });
+export function toolError(
+  code: ToolErrorCode,
+  message: string,
+  cause?: unknown,
+  context: ErrorContext = {},
+): CodedError<ToolErrorCode> {
+  return new CodedError(code, message, { context, ...(cause === undefined ? {} : { cause }) });
 }
 
 /** Throws `CALL_INTERRUPTED` once the turn's signal has aborted; `attempt` says what then did not happen. */

@@ -17,6 +17,7 @@ export type { Environment } from "./child-environment.ts";
 export { killMarkedProcesses } from "./marked-processes.ts";
 export type { KillMarkedOptions } from "./marked-processes.ts";
 export type { KillReceipt } from "./kill-ladder.ts";
+export type { StopStep } from "./stop-receipt.ts";
 
 // What they throw.
 export type { ToolErrorCode } from "./errors.ts";

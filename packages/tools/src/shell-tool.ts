@@ -6,9 +6,9 @@ import type { Environment } from "./child-environment.ts";
 import { runCommand } from "./command.ts";
 import type { CommandExit, CommandResult } from "./command.ts";
 import { throwIfInterrupted, toolError } from "./errors.ts";
-import type { KillReceipt } from "./kill-ladder.ts";
 import { resolveOptions } from "./options.ts";
 import { callMarkerName } from "./process-marker.ts";
+import { stopSentence } from "./stop-receipt.ts";
 import type { TextTool } from "./text-tool.ts";
 
 export interface ShellToolOptions {
@@ -55,7 +55,8 @@ const marginMs = 5_000;
  * Ends what it started when `context.signal` aborts or its time is up: TERM, KILL after `graceMs` (at once on
  * `hardSignal`), daemonised descendants too where the platform has `/proc`. What a command that ended by itself left
  * in the background lives on until the turn's marker is swept. Rejects with `COMMAND_NOT_STARTED`,
- * `COMMAND_TIMED_OUT`, `CALL_INTERRUPTED`; a non-zero exit is an answer, not an error.
+ * `COMMAND_TIMED_OUT`, `CALL_INTERRUPTED`, the last two with `receipt` (a `KillReceipt`) in their context; a non-zero
+ * exit is an answer, not an error.
  */
 export function createShellTool(deps: ShellToolDeps, options?: ShellToolOptions): TextTool<ShellInput> {
   const settings = resolveOptions("createShellTool", optionsSchema, options);
@@ -96,11 +97,14 @@ export function createShellTool(deps: ShellToolDeps, options?: ShellToolOptions)
         onOutput: () => context.progress("output"),
       });
       if (result.kind === "exited") return answerOf(result);
-      const ended = `${endedBy(result.receipt)}\n${outputOf(result)}`;
+      const { receipt } = result;
+      const ended = `${stopSentence(receipt.steps, receipt.supported)}\n${outputOf(result)}`;
       if (result.by === "timeout") {
-        throw toolError("COMMAND_TIMED_OUT", `The command did not end within ${timeoutMs / 1_000} s. ${ended}`);
+        const message = `The command did not end within ${timeoutMs / 1_000} s. ${ended}`;
+        throw toolError("COMMAND_TIMED_OUT", message, undefined, { receipt });
       }
-      throw toolError("CALL_INTERRUPTED", `The command was stopped with the turn. ${ended}`, context.signal.reason);
+      const message = `The command was stopped with the turn. ${ended}`;
+      throw toolError("CALL_INTERRUPTED", message, context.signal.reason, { receipt });
     },
   });
 }
@@ -120,10 +124,4 @@ function exitOf({ code, signal }: CommandExit): string {
 
 function outputOf({ output }: CommandResult): string {
   return output === "" ? "(no output)" : output.replace(/\n$/, "");
-}
-
-function endedBy(receipt: KillReceipt): string {
-  if (!receipt.supported) return "Its process group was ended.";
-  if (receipt.survivors.length === 0) return "Its processes were ended.";
-  return `These of its processes could not be ended: ${receipt.survivors.join(", ")}.`;
 }

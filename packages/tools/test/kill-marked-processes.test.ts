@@ -38,6 +38,7 @@ test.runIf(hasProcessTable)("every process that carries the marker ends, the dae
     foundCount: 1,
     killedCount: 0,
     survivors: [],
+    steps: [{ step: "term", groupCount: 0, sweptCount: 1, leftCount: 0 }],
   });
   expect(isRunning(Number(line))).toBe(false);
 });
@@ -113,5 +114,5 @@ test("a marker without a variable, or with an empty one, is refused: it would ma
 
 test("where there is no process table the receipt says so", async () => {
   vi.spyOn(processTable, "processTableSupported").mockReturnValue(false);
-  expect(await killMarkedProcesses({ host }, uniqueMarker())).toEqual({ supported: false });
+  expect(await killMarkedProcesses({ host }, uniqueMarker())).toEqual({ supported: false, steps: [] });
 });

@@ -22,7 +22,9 @@ test.runIf(hasProcessTable)("a stop ends the whole tree, daemons outside the pro
   bench.stop();
   const error = await rejection(call);
   expect(error).toMatchObject({ code: "CALL_INTERRUPTED" });
-  expect(error.message).toBe("The command was stopped with the turn. Its processes were ended.\nready");
+  expect(error.message).toBe(
+    "The command was stopped with the turn. Its processes were ended (some had left its process group).\nready",
+  );
   const ids = [...(await processIdsIn(bench.folder, "ids")), ...(await processIdsIn(bench.folder, "daemon"))];
   expect(ids.length).toBe(5);
   expect(ids.filter(isRunning)).toEqual([]);
