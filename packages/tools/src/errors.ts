@@ -9,6 +9,10 @@ export type ToolErrorCode =
   | "PATH_REFUSED"
   /** A file that is missing, of the wrong kind, not readable, not writable, or not text. */
   | "FILE_UNUSABLE"
+  /** An edit whose text is not there, stands there more than once, or changes nothing. */
+  | "EDIT_REFUSED"
+  /** A file that is not the one that this session has read: somebody else wrote it. */
+  | "FILE_CHANGED"
   /** The shell could not be started: nothing ran. */
   | "COMMAND_NOT_STARTED"
   /** The command ran longer than it may; its processes were ended. */

@@ -3,6 +3,8 @@ export { builtinTools } from "./builtin-tools.ts";
 export type { BuiltinToolsOptions } from "./builtin-tools.ts";
 export { createShellTool } from "./shell-tool.ts";
 export type { ShellInput, ShellToolDeps, ShellToolOptions } from "./shell-tool.ts";
+export { createEditFileTool } from "./edit-file-tool.ts";
+export type { EditFileInput } from "./edit-file-tool.ts";
 export { createListFilesTool } from "./list-files-tool.ts";
 export type { ListFilesInput } from "./list-files-tool.ts";
 export { createReadFileTool } from "./read-file-tool.ts";
@@ -10,6 +12,9 @@ export type { ReadFileInput } from "./read-file-tool.ts";
 export { createWriteFileTool } from "./write-file-tool.ts";
 export type { WriteFileInput } from "./write-file-tool.ts";
 export type { TextTool } from "./text-tool.ts";
+export { createSeenFiles } from "./seen-files.ts";
+export type { SeenFiles } from "./seen-files.ts";
+export type { FileToolDeps } from "./file-tool-deps.ts";
 export type { FileToolsOptions } from "./file-tools-options.ts";
 export type { Environment } from "./child-environment.ts";
 

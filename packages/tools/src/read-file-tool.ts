@@ -1,20 +1,19 @@
 import { isUtf8 } from "node:buffer";
-import { constants } from "node:fs";
-import { open } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import type { ToolContext } from "@turnkeeper/agent-core";
 import { CodedError } from "@turnkeeper/kernel";
 import { z } from "zod";
 import { throwIfInterrupted, toolError } from "./errors.ts";
-import { fileError, quoted, systemCodeOf } from "./file-error.ts";
+import { fileError, quoted } from "./file-error.ts";
+import type { FileToolDeps } from "./file-tool-deps.ts";
 import { resolveFileToolsOptions } from "./file-tools-options.ts";
 import type { FileToolsOptions, ResolvedFileToolsOptions } from "./file-tools-options.ts";
 import { cutWindow, fill, skipLines } from "./line-window.ts";
 import type { LineWindow, ReadBytes } from "./line-window.ts";
+import { openRegular } from "./regular-file.ts";
 import type { TextTool } from "./text-tool.ts";
 import { readableText } from "./utf8.ts";
-import { kindOf, locate } from "./workspace-path.ts";
-import type { WorkspacePath } from "./workspace-path.ts";
+import { locate } from "./workspace-path.ts";
 
 export interface ReadFileInput {
   readonly path: string;
@@ -31,7 +30,10 @@ const boundMs = 60_000;
  * The tool `read_file`: lines of a text file inside the workspace, as they stand, with a note in brackets behind them
  * when something was left out. Constant memory whatever the file's size; never blocks on a pipe or a device.
  */
-export function createReadFileTool(options?: FileToolsOptions): TextTool<ReadFileInput> {
+export function createReadFileTool(
+  deps: Pick<FileToolDeps, "seen">,
+  options?: FileToolsOptions,
+): TextTool<ReadFileInput> {
   const settings = resolveFileToolsOptions("createReadFileTool", options);
   return Object.freeze<TextTool<ReadFileInput>>({
     name: "read_file",
@@ -53,9 +55,12 @@ export function createReadFileTool(options?: FileToolsOptions): TextTool<ReadFil
     async execute(input: ReadFileInput, context: ToolContext) {
       throwIfInterrupted(context.signal, "read the file");
       const target = await locate(input.path, { ...settings, workspace: context.workspace }, "read");
-      const handle = await openText(target);
+      const handle = await openRegular(target, "read");
       try {
-        return await readWindow(handle, input, settings, context);
+        const stats = await handle.stat();
+        const answer = await readWindow(handle, input, settings, context);
+        deps.seen?.note(context.sessionId, target.real, stats);
+        return answer;
       } catch (error) {
         throw CodedError.is(error) ? error : fileError(error, "read", input.path);
       } finally {
@@ -63,28 +68,6 @@ export function createReadFileTool(options?: FileToolsOptions): TextTool<ReadFil
       }
     },
   });
-}
-
-async function openText({ shown, real, stats }: WorkspacePath): Promise<FileHandle> {
-  // Nothing but a regular file is opened at all: a pipe would block, and opening a device can already do something.
-  if (stats === undefined) throw toolError("FILE_UNUSABLE", `Could not read ${quoted(shown)}: it does not exist.`);
-  if (!stats.isFile()) {
-    const hint = stats.isDirectory() ? "; list_files shows what is in it" : "";
-    throw toolError("FILE_UNUSABLE", `Could not read ${quoted(shown)}: it is a ${kindOf(stats)}${hint}.`);
-  }
-  const handle = await open(real, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW).catch(
-    (error: unknown) => {
-      throw systemCodeOf(error) === "ELOOP" ? replacedMeanwhile(shown) : fileError(error, "read", shown);
-    },
-  );
-  const opened = await handle.stat();
-  if (opened.dev === stats.dev && opened.ino === stats.ino) return handle;
-  await handle.close();
-  throw replacedMeanwhile(shown);
-}
-
-function replacedMeanwhile(shown: string): CodedError {
-  return toolError("FILE_UNUSABLE", `Could not read ${quoted(shown)}: it was replaced in the same moment; try again.`);
 }
 
 async function readWindow(

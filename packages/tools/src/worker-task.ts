@@ -90,16 +90,18 @@ function sourceLoader(module: URL): URL {
 
 /** Ends the thread, or lets go of it. */
 async function endWorker(host: Host, worker: Worker, terminateMs: number): Promise<readonly StopStep[]> {
+  // One that has ended by itself says "exit" no more.
+  if (worker.threadId === -1) return [{ step: "terminate", ended: true }];
   worker.removeAllListeners();
   // A worker that fails while it is ended has nobody to tell; without a listener it would end this process.
   worker.on("error", () => undefined);
   const ended = await new Promise<boolean>((resolve) => {
     const cancel = host.timers.after(terminateMs, () => resolve(false));
-    const done = (): void => {
+    worker.once("exit", () => {
       cancel();
       resolve(true);
-    };
-    worker.terminate().then(done, done);
+    });
+    void worker.terminate();
   });
   if (ended) return [{ step: "terminate", ended }];
   worker.unref();

@@ -26,13 +26,20 @@ test("the tools are frozen, named as agreed, and ask before they change anything
     ["shell", true],
     ["read_file", false],
     ["write_file", true],
+    ["edit_file", true],
     ["list_files", false],
   ]);
   expect(tools.every((tool) => Object.isFrozen(tool))).toBe(true);
 });
 
 test("arguments beside the schema are refused, and the schema that a provider gets says so", async () => {
-  const fitting = [{ command: "ls" }, { path: "a" }, { path: "a", content: "" }, {}];
+  const fitting = [
+    { command: "ls" },
+    { path: "a" },
+    { path: "a", content: "" },
+    { path: "a", old_text: "b", new_text: "" },
+    {},
+  ];
   for (const [index, tool] of builtinTools(deps).entries()) {
     const schema = tool.input["~standard"];
     expect(schema.jsonSchema?.input({ target: "draft-07" })).toMatchObject({
@@ -50,7 +57,7 @@ test("a call may not ask for more time or more lines than the tool may give", as
   expect((await shell.validate({ command: "ls", timeout_s: 10 })).issues).toBeUndefined();
   expect((await shell.validate({ command: "ls", timeout_s: 10.5 })).issues).toHaveLength(1);
   expect((await shell.validate({ command: "ls", timeout_s: 0 })).issues).toHaveLength(1);
-  const readFile = createReadFileTool({ readLinesMax: 5 }).input["~standard"];
+  const readFile = createReadFileTool({}, { readLinesMax: 5 }).input["~standard"];
   expect((await readFile.validate({ path: "a", limit: 6 })).issues).toHaveLength(1);
   expect((await readFile.validate({ path: "", offset: 0 })).issues).toHaveLength(2);
 });

@@ -27,7 +27,7 @@ test("a file that is replaced between the check and the opening is not shown", a
   writeFileSync(target, "checked");
   writeFileSync(path.join(folder, "other"), "not checked");
   beforeOpen.act = () => renameSync(path.join(folder, "other"), target);
-  expect((await rejection(createReadFileTool().execute({ path: "note" }, context))).message).toBe(replaced);
+  expect((await rejection(createReadFileTool({}).execute({ path: "note" }, context))).message).toBe(replaced);
 });
 
 test("a link that takes the file's place between the check and the opening is not followed", async () => {
@@ -38,5 +38,5 @@ test("a link that takes the file's place between the check and the opening is no
     rmSync(target);
     symlinkSync("/etc/passwd", target);
   };
-  expect((await rejection(createReadFileTool().execute({ path: "note" }, context))).message).toBe(replaced);
+  expect((await rejection(createReadFileTool({}).execute({ path: "note" }, context))).message).toBe(replaced);
 });

@@ -17,7 +17,7 @@ async function read(
 ): Promise<string> {
   const { context, folder } = await workbench();
   await writeFile(path.join(folder, "file"), content);
-  const call = createReadFileTool(options).execute({ path: "file", ...input }, context);
+  const call = createReadFileTool({}, options).execute({ path: "file", ...input }, context);
   return call.catch((error: Error) => error.message);
 }
 
@@ -68,7 +68,7 @@ test("following the notes reads every byte of a file once, in order", async () =
       async (lines, readBytesMax, limit) => {
         const content = lines.join("\n");
         await writeFile(path.join(bench.folder, "file"), content);
-        const tool = createReadFileTool({ readBytesMax });
+        const tool = createReadFileTool({}, { readBytesMax });
         let together = "";
         let offset: number | undefined = content === "" ? undefined : 1;
         while (offset !== undefined) {
@@ -106,7 +106,7 @@ test("a file of many gigabytes is read in constant memory, from any line", async
   await handle.truncate(8 * 1024 ** 3);
   await handle.close();
   const before = process.memoryUsage.rss();
-  const tool = createReadFileTool();
+  const tool = createReadFileTool({});
   expect(await tool.execute({ path: "big", limit: 1 }, context)).toMatch(/^first\n\[lines 1 to 1; the file goes on/);
   expect(await tool.execute({ path: "big", offset: 3, limit: 1 }, context)).toMatch(
     /^third\n\[lines 3 to 3; the file goes on/,
@@ -120,7 +120,7 @@ test("a stop ends a long search for a line", async () => {
   await handle.write(`first\n${"x".repeat(10_000)}`);
   await handle.truncate(8 * 1024 ** 3);
   await handle.close();
-  const call = createReadFileTool().execute({ path: "big", offset: 1_000 }, bench.context);
+  const call = createReadFileTool({}).execute({ path: "big", offset: 1_000 }, bench.context);
   await bench.moved;
   bench.stop();
   expect(await rejection(call)).toMatchObject({ code: "CALL_INTERRUPTED" });
@@ -134,13 +134,13 @@ test("what is not a file is refused in one line, and never blocks", async () => 
   onTestFinished(() => void server.close());
   await vi.waitFor(() => expect(server.listening).toBe(true));
   const messageFor = async (target: string): Promise<string> =>
-    (await rejection(createReadFileTool().execute({ path: target }, context))).message;
+    (await rejection(createReadFileTool({}).execute({ path: target }, context))).message;
   expect(await messageFor("gone")).toBe('Could not read "gone": it does not exist.');
   expect(await messageFor("folder")).toBe('Could not read "folder": it is a folder; list_files shows what is in it.');
   expect(await messageFor("pipe")).toBe('Could not read "pipe": it is a named pipe.');
   expect(await messageFor("socket")).toBe('Could not read "socket": it is a socket.');
   const inDevices = { ...context, workspace: "/dev" };
-  expect((await rejection(createReadFileTool().execute({ path: "zero" }, inDevices))).message).toBe(
+  expect((await rejection(createReadFileTool({}).execute({ path: "zero" }, inDevices))).message).toBe(
     'Could not read "zero": it is a device.',
   );
 });
@@ -150,7 +150,7 @@ test("a file below a file, a circle of links and a name that is too long are tol
   await writeFile(path.join(folder, "file"), "x");
   spawnSync("ln", ["-s", "circle", path.join(folder, "circle")]);
   const messageFor = async (target: string): Promise<string> =>
-    (await rejection(createReadFileTool().execute({ path: target }, context))).message;
+    (await rejection(createReadFileTool({}).execute({ path: target }, context))).message;
   expect(await messageFor("file/below")).toBe(
     'Could not read "file/below": a part of the path is a file, not a folder.',
   );
@@ -163,7 +163,7 @@ test("a file without permission is told in one line", async () => {
   await writeFile(path.join(folder, "closed"), "x");
   await chmod(path.join(folder, "closed"), 0);
   await asOrdinaryUser(folder, async () => {
-    const error = await rejection(createReadFileTool().execute({ path: "closed" }, context));
+    const error = await rejection(createReadFileTool({}).execute({ path: "closed" }, context));
     expect(error.message).toBe('Could not read "closed": permission denied.');
   });
 });

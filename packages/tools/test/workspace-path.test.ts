@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { systemHost } from "@turnkeeper/kernel";
 import { expect, onTestFinished, test } from "vitest";
-import { createListFilesTool, createReadFileTool, createWriteFileTool } from "../src/index.ts";
+import { createEditFileTool, createListFilesTool, createReadFileTool, createWriteFileTool } from "../src/index.ts";
 import type { FileToolsOptions } from "../src/index.ts";
 import { rejection, workbench } from "./workbench.ts";
 import type { Workbench } from "./workbench.ts";
@@ -22,14 +22,21 @@ async function refusals(
   options?: FileToolsOptions,
 ): Promise<readonly (string | undefined)[]> {
   const calls = [
-    createReadFileTool(options).execute({ path: target }, context),
+    createReadFileTool({}, options).execute({ path: target }, context),
     createWriteFileTool({ host: systemHost }, options).execute({ path: target, content: "overwritten" }, context),
     createListFilesTool(options).execute({ path: target }, context),
+    createEditFileTool({ host: systemHost }, options).execute({ path: target, old_text: "s", new_text: "x" }, context),
   ];
   return [target, ...(await Promise.all(calls.map(async (call) => (await rejection(call)).code)))];
 }
 
-const allRefused = (target: string): readonly string[] => [target, "PATH_REFUSED", "PATH_REFUSED", "PATH_REFUSED"];
+const allRefused = (target: string): readonly string[] => [
+  target,
+  "PATH_REFUSED",
+  "PATH_REFUSED",
+  "PATH_REFUSED",
+  "PATH_REFUSED",
+];
 
 test("a path that leaves the workspace is refused, whether something is there or not", async () => {
   const bench = await workbench();
@@ -84,7 +91,7 @@ test("links and .. that stay inside the workspace are followed", async () => {
   await mkdir(path.join(folder, "real"));
   await symlink("real", path.join(folder, "alias"));
   await createWriteFileTool({ host: systemHost }).execute({ path: "alias/../alias/note", content: "x" }, context);
-  expect(await createReadFileTool().execute({ path: path.join(folder, "real", "note") }, context)).toBe("x");
+  expect(await createReadFileTool({}).execute({ path: path.join(folder, "real", "note") }, context)).toBe("x");
   expect(await createListFilesTool().execute({ path: "alias" }, context)).toBe("note  1 bytes");
 });
 
@@ -97,8 +104,8 @@ test("a workspace that is itself reached through a link works with either name",
     { path: path.join(folder, "alias", "note"), content: "x" },
     linked,
   );
-  expect(await createReadFileTool().execute({ path: path.join(folder, "real", "note") }, linked)).toBe("x");
-  expect(await createReadFileTool().execute({ path: "note" }, linked)).toBe("x");
+  expect(await createReadFileTool({}).execute({ path: path.join(folder, "real", "note") }, linked)).toBe("x");
+  expect(await createReadFileTool({}).execute({ path: "note" }, linked)).toBe("x");
 });
 
 test("a forbidden path is refused with all below it, a starred one with every name that begins so", async () => {
@@ -124,7 +131,7 @@ test("a forbidden path is refused with all below it, a starred one with every na
   ]) {
     expect(await refusals(bench, target, { forbiddenPaths })).toEqual(allRefused(target));
   }
-  expect(await createReadFileTool({ forbiddenPaths }).execute({ path: "spool-notes" }, bench.context)).toBe("x");
+  expect(await createReadFileTool({}, { forbiddenPaths }).execute({ path: "spool-notes" }, bench.context)).toBe("x");
 });
 
 test("a forbidden file is refused under its other names: links to it, hard links, and where it is itself a link", async () => {
@@ -147,7 +154,7 @@ test("a hard link to a file that is not forbidden may be read", async () => {
   await writeFile(path.join(folder, "a"), "x");
   await link(path.join(folder, "a"), path.join(folder, "b"));
   const options = { forbiddenPaths: [path.join(folder, "state.db*")] };
-  expect(await createReadFileTool(options).execute({ path: "b" }, context)).toBe("x");
+  expect(await createReadFileTool({}, options).execute({ path: "b" }, context)).toBe("x");
 });
 
 test("a home folder sign and a NUL are refused, since nobody would expand the one or accept the other", async () => {
@@ -159,7 +166,7 @@ test("a home folder sign and a NUL are refused, since nobody would expand the on
 test("a refusal quotes the path on one line and in bounded length", async () => {
   const { context } = await workbench();
   const error = await rejection(
-    createReadFileTool().execute({ path: `../a\nb/${"x".repeat(200)}/${"x".repeat(200)}` }, context),
+    createReadFileTool({}).execute({ path: `../a\nb/${"x".repeat(200)}/${"x".repeat(200)}` }, context),
   );
   expect(error.message).toMatch(/^The path "\.\.\/a\\nb\/x+\.\.\." is outside the workspace\.$/);
   expect(error.message.length).toBeLessThan(300);
@@ -168,6 +175,6 @@ test("a refusal quotes the path on one line and in bounded length", async () => 
 test("a workspace that is not there is named", async () => {
   const { context, folder } = await workbench();
   const workspace = path.join(folder, "gone");
-  const error = await rejection(createReadFileTool().execute({ path: "a" }, { ...context, workspace }));
+  const error = await rejection(createReadFileTool({}).execute({ path: "a" }, { ...context, workspace }));
   expect(error.message).toBe(`Could not use the workspace ${JSON.stringify(workspace)}: it does not exist.`);
 });
