@@ -120,10 +120,8 @@ export async function nextStepOfError(
   { isDoctor = false }: { readonly isDoctor?: boolean } = {},
 ): Promise<string | undefined> {
   if (!CodedError.is(error)) return undefined;
-  const { path: at } = error.context;
-  if (typeof at !== "string") return undefined;
-  // The spool lies beside its store, and is looked at together with it.
-  const storePath = at.replace(/-spool$/, "");
+  const { path: storePath } = error.context;
+  if (typeof storePath !== "string") return undefined;
   // Whoever asks the doctor is not sent to the doctor: the message and the other findings say what to do.
   if (isDoctor && steps[error.code]?.command === doctorCommand) return undefined;
   return nextStep(error.code, storePath);

@@ -9,13 +9,11 @@
  * | before the rename | its file still bears it, or no more | read by the replay; perhaps kept twice, which is harmless |
  * | after the rename | its file bears it no more | written again, to a new file of the name |
  *
- * A disk that is full has room for the spool all the same: a reserve was laid aside when the store was opened, and is
- * given up for the first step that does not fit. Leaves to spool-replay what a line means, and when it may go.
+ * Leaves to spool-replay what a line means and when it may go, to the reserve that a full disk has room for it.
  */
 import {
   closeSync,
   constants,
-  existsSync,
   fdatasyncSync,
   fstatSync,
   lstatSync,
@@ -29,10 +27,12 @@ import {
   unlinkSync,
   writeSync,
 } from "node:fs";
+import type { Stats } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Random } from "@turnkeeper/kernel";
 import { syncFolder } from "./folder-sync.ts";
 import { linesIn } from "./spool-line.ts";
+import { SpoolReserve } from "./spool-reserve.ts";
 import { codeOf, storeError } from "./store-failure.ts";
 
 /** A file of the spool, read. */
@@ -49,8 +49,8 @@ const noFollow = (constants as { readonly O_NOFOLLOW?: number }).O_NOFOLLOW ?? 0
 const appending = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | noFollow;
 const reading = constants.O_RDONLY | noFollow;
 
-/** A few steps of any turn: a tool tells at most 64 KiB or so, a model less. Small, since every store has one. */
-const reserveBytes = 256 * 1024;
+/** Each time something came in between, mostly a replay that took the file: nobody meets as many of them. */
+const overtakenMax = 64;
 
 /** The name of a file that a replay has for itself; a tilde stands in no session id. */
 const claimedPattern = /^([^~]+)~(\d+)~[^~]+\.jsonl$/;
@@ -83,26 +83,20 @@ function isOurs(uid: number): boolean {
   return process.getuid === undefined || uid === process.getuid();
 }
 
-function foreign(path: string): Error {
-  return storeError(
-    "STORE_UNAVAILABLE",
-    `Could not use the spool ${path}: it is a link, or belongs to another user. Move it away and repeat.`,
-    { path },
-  );
-}
-
 function isFull(error: unknown): boolean {
   return /^(ENOSPC|EDQUOT)$/.test(codeOf(error));
 }
 
 export class SpoolFolder {
+  readonly databasePath: string;
   readonly path: string;
-  readonly #reserve: string;
+  readonly #reserve: SpoolReserve;
   readonly #random: Pick<Random, "id">;
 
   constructor(databasePath: string, random: Pick<Random, "id">) {
+    this.databasePath = databasePath;
     this.path = `${databasePath}-spool`;
-    this.#reserve = `${databasePath}-reserve`;
+    this.#reserve = new SpoolReserve(databasePath, random);
     this.#random = random;
   }
 
@@ -113,24 +107,7 @@ export class SpoolFolder {
 
   /** Lays the reserve aside, where it is missing. Answers whether it is there. */
   layReserve(): boolean {
-    if (existsSync(this.#reserve)) return true;
-    try {
-      const made = `${this.#reserve}~${this.#random.id()}`;
-      try {
-        // Written, not only sized: a file with a hole in it holds no room.
-        withFile(made, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, (fd) => {
-          if (writeSync(fd, Buffer.alloc(reserveBytes, "\n")) < reserveBytes) throw fullError();
-        });
-        renameSync(made, this.#reserve);
-        return true;
-      } catch (error) {
-        unlessMissing(() => unlinkSync(made));
-        throw error;
-      }
-    } catch {
-      // A disk without room for it now: the spool then has what the disk has.
-      return false;
-    }
+    return this.#reserve.lay();
   }
 
   /** Appends a line to the session's file, and answers its path once the line would survive a power cut. */
@@ -138,28 +115,37 @@ export class SpoolFolder {
     if (!sessionIdPattern.test(sessionId))
       throw storeError("STORE_CONTRACT", `Session id ${JSON.stringify(sessionId)} cannot name a file of the spool.`);
     const path = join(this.path, `${sessionId}.jsonl`);
-    for (;;) {
+    for (let overtakenCount = 0; overtakenCount < overtakenMax;) {
       try {
         if (this.#append(path, line)) return path;
+        overtakenCount++;
       } catch (error) {
-        if (!isFull(error) || unlessMissing(() => (unlinkSync(this.#reserve), true)) === undefined) throw error;
+        if (!isFull(error) || !this.#reserve.giveUp(Buffer.byteLength(line))) throw error;
       }
     }
+    const why = `in ${overtakenMax} attempts no line was whole in the file of that name. Find what moves it, and repeat.`;
+    throw this.#unfit(path, why);
   }
 
   /** Answers whether the line is where a replay will find it; else it is to be written again. */
   #append(path: string, line: string): boolean {
     this.#make();
+    this.#bearerOf(path);
     return (
       unlessMissing(() =>
         withFile(path, appending, (fd) => {
           const { size, nlink, uid, dev, ino } = fstatSync(fd);
-          if (nlink > 1 || !isOurs(uid)) throw foreign(path);
+          if (nlink > 1 || !isOurs(uid)) throw this.#foreign(path);
           const bytes = Buffer.from(`${this.#isCutShort(fd, size) ? "\n" : ""}${line}\n`);
-          if (writeSync(fd, bytes) < bytes.length) throw fullError();
+          if (writeSync(fd, bytes) < bytes.length) {
+            // Throws what stood in the way; where that has passed, the line is written anew, as a whole.
+            writeSync(fd, "\n");
+            return false;
+          }
           fdatasyncSync(fd);
-          if (size === 0) for (const folder of [this.path, dirname(this.path)]) syncFolder(folder);
-          const there = lstatSync(path, { throwIfNoEntry: false });
+          // Always: whoever made the file or the folder may not have come to it yet.
+          for (const made of [this.path, dirname(this.path)]) syncFolder(made);
+          const there = this.#bearerOf(path);
           return there?.ino === ino && there.dev === dev;
         }),
       ) ?? false
@@ -172,8 +158,23 @@ export class SpoolFolder {
     } catch (error) {
       if (codeOf(error) !== "EEXIST") throw error;
       const stats = lstatSync(this.path, { throwIfNoEntry: false });
-      if (stats && !(stats.isDirectory() && isOurs(stats.uid))) throw foreign(this.path);
+      if (stats && !(stats.isDirectory() && isOurs(stats.uid))) throw this.#foreign(this.path);
     }
+  }
+
+  #foreign(path: string): Error {
+    return this.#unfit(path, "it is a link or no file, or belongs to another user. Move it away and repeat.");
+  }
+
+  #unfit(path: string, why: string): Error {
+    return storeError("STORE_UNAVAILABLE", `Could not use the spool ${path}: ${why}`, { path: this.databasePath });
+  }
+
+  /** What bears the name, if anything does: a link is never followed, nor is a pipe waited for. */
+  #bearerOf(path: string): Stats | undefined {
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    if (stats && !stats.isFile()) throw this.#foreign(path);
+    return stats;
   }
 
   #isCutShort(fd: number, size: number): boolean {
@@ -210,6 +211,7 @@ export class SpoolFolder {
 
   #read(sessionId: string, name: string): readonly SpoolFile[] {
     const path = join(this.path, name);
+    this.#bearerOf(path);
     // It may have been replayed and removed since it was listed.
     const text = unlessMissing(() => withFile(path, reading, (fd) => readFileSync(fd, "utf8")));
     return text === undefined ? [] : [{ sessionId, path, lines: linesIn(text) }];
@@ -251,12 +253,10 @@ export class SpoolFolder {
   #tidy(): void {
     try {
       rmdirSync(this.path);
+      // What waited is back, so there may be room again for what comes next.
+      this.#reserve.lay();
     } catch (error) {
       if (!/^(ENOTEMPTY|EEXIST|ENOENT)$/.test(codeOf(error))) throw error;
     }
   }
-}
-
-function fullError(): Error {
-  return Object.assign(new Error("The disk took only a part of it."), { code: "ENOSPC" });
 }

@@ -1,8 +1,9 @@
+import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
-import type { SpoolStep, SpoolStore, SpoolView } from "@turnkeeper/state-store";
+import type { SpoolStep, SpoolStore, SpoolView, StoreErrorCode } from "@turnkeeper/state-store";
 import type { SpoolFolder } from "./spool-folder.ts";
 import { lineOf, stepOf } from "./spool-line.ts";
-import { closedError, explain } from "./store-failure.ts";
+import { closedError, explain, storeError } from "./store-failure.ts";
 
 /** The spool beside a store's file. It asks neither connection nor seal: it is for the time when those refuse. */
 export class SqliteSpool implements SpoolStore {
@@ -18,14 +19,16 @@ export class SqliteSpool implements SpoolStore {
 
   async keep(step: SpoolStep): Promise<{ readonly place: string }> {
     const { sessionId } = step.grant;
-    const keptAtMs = this.#host.clock.wallMs();
-    return this.#told(`keep a step of session ${sessionId} in the spool of`, () => ({
-      place: this.#folder.keep(sessionId, lineOf({ ...step, keptAtMs })),
-    }));
+    const line = lineOf({ ...step, keptAtMs: this.#host.clock.wallMs() });
+    return this.#told(
+      `keep a step of session ${sessionId} in`,
+      () => ({ place: this.#folder.keep(sessionId, line) }),
+      (error) => lostError(error, step, Buffer.byteLength(line)),
+    );
   }
 
   async waiting(sessionId?: string): Promise<readonly SpoolView[]> {
-    return this.#told("look into the spool of", () => {
+    return this.#told("look into", () => {
       const views = new Map<string, SpoolView>();
       for (const file of this.#folder.exists ? this.#folder.files() : []) {
         if (sessionId !== undefined && sessionId !== file.sessionId) continue;
@@ -42,12 +45,27 @@ export class SqliteSpool implements SpoolStore {
     });
   }
 
-  #told<T>(attempt: string, act: () => T): T {
+  #told<T>(attempt: string, act: () => T, told = (error: unknown): unknown => error): T {
     if (!this.#isOpen()) throw closedError(this.#folder.path);
     try {
       return act();
     } catch (error) {
-      throw explain(error, { attempt, path: this.#folder.path, phase: "body" });
+      throw told(
+        explain(error, { attempt: `${attempt} the spool of`, path: this.#folder.databasePath, phase: "open" }),
+      );
     }
   }
+}
+
+/** Says what is nowhere now: the store refused it, and the spool has no room for it. */
+function lostError(error: unknown, { grant, turnId, entries, end }: SpoolStep, byteCount: number): unknown {
+  if (!CodedError.is<StoreErrorCode>(error)) return error;
+  const keys = entries.map(({ key }) => key);
+  const what = [...(keys.length > 0 ? [`entries ${keys.join(", ")}`] : []), ...(end ? ["its end"] : [])].join(" and ");
+  return storeError(
+    error.code,
+    `${error.message} In no place are now, of turn ${turnId} (${byteCount} bytes): ${what}.`,
+    { ...error.context, sessionId: grant.sessionId, turnId, entryKeys: keys, byteCount },
+    error.cause,
+  );
 }

@@ -109,6 +109,12 @@ const meanings: readonly Meaning[] = [
     next: "Free some space and repeat; reading still works.",
   },
   {
+    pattern: /^EFBIG/,
+    code: "STORE_FULL",
+    what: "no file of this process may grow further",
+    next: "Raise its limit (ulimit -f) and repeat.",
+  },
+  {
     pattern: /^SQLITE_(IOERR|NOMEM)|^EIO/,
     code: "STORE_IO",
     what: "the operating system reported an I/O error",

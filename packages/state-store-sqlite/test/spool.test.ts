@@ -10,6 +10,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -197,6 +198,20 @@ describe("what is no spool of ours", () => {
     });
     await store.close();
   });
+
+  test("a pipe in the place of a file is neither waited for nor written to", async () => {
+    const path = pathOf();
+    await runningStore(path);
+    mkdirSync(spoolOf(path));
+    spawnSync("mkfifo", [fileOf(path)]);
+    const store = await openSqliteStore(path, { host });
+    await expect(store.spool.keep(step("one"))).rejects.toMatchObject({
+      code: "STORE_UNAVAILABLE",
+      context: { path: store.file.path },
+    });
+    await nextGrant(store);
+    await store.close();
+  });
 });
 
 /** A file system in memory of this size, unmounted and removed by the caller; absent without the right to mount. */
@@ -205,32 +220,68 @@ function smallDisk(at: string, size: string): boolean {
   return spawnSync("mount", ["-t", "tmpfs", "-o", `size=${size}`, "tmpfs", at]).status === 0;
 }
 
-test("SPOOL-1: a disk that is full takes the steps into the reserve, and says so once that is used up", async (context) => {
+const large = (key: string): SpoolStep => ({ ...step(), entries: [says(key, "x".repeat(150_000))] });
+
+test("SPOOL-1: a disk that is full takes step after step into the reserve, and says what is in no place once that is used up", async (context) => {
   const disk = join(folder(), "disk");
-  if (!smallDisk(disk, "4m")) return context.skip("mounting a small disk needs root");
+  if (!smallDisk(disk, "6m")) return context.skip("mounting a small disk needs root");
   try {
     const path = join(disk, "state.db");
     await runningStore(path);
     const store = await openSqliteStore(path, { host });
     const filler = join(disk, "filler");
-    spawnSync("dd", ["if=/dev/zero", `of=${filler}`, "bs=4096"]);
-    const filled = store.transcript.append({ ...step(), entries: [says("one", "x".repeat(200_000))] });
-    await expect(filled).rejects.toMatchObject({ code: "STORE_FULL" });
-    await store.spool.keep({ ...step(), entries: [says("one", "x".repeat(200_000))] });
-    expect(readdirSync(disk)).not.toContain("state.db-reserve");
-    const more = store.spool.keep({ ...step(), entries: [says("two", "y".repeat(200_000))] });
-    await expect(more).rejects.toMatchObject({
+    const fill = (): void =>
+      void spawnSync("dd", ["if=/dev/zero", `of=${filler}`, "bs=4096", "oflag=append", "conv=notrunc"]);
+    fill();
+    await expect(store.transcript.append(large("one"))).rejects.toMatchObject({ code: "STORE_FULL" });
+    const kept: string[] = [];
+    let refusal: unknown;
+    for (let number = 1; refusal === undefined && number < 20; number++) {
+      const key = `step-${number}`;
+      try {
+        await store.spool.keep(large(key));
+        kept.push(key);
+      } catch (error) {
+        refusal = error;
+      }
+      // Whatever it is that fills the disk, it takes what is freed before the next step comes.
+      fill();
+    }
+    expect(kept.length).toBeGreaterThanOrEqual(5);
+    const lost = `step-${kept.length + 1}`;
+    expect(refusal).toMatchObject({
       code: "STORE_FULL",
-      message: expect.stringContaining("the disk is full"),
+      message: expect.stringMatching(
+        new RegExp(`the disk is full .* In no place are now, of turn turn-a \\(\\d+ bytes\\): entries ${lost}\\.$`),
+      ),
+      context: { path, sessionId: "session-1", turnId: "turn-a", entryKeys: [lost] },
     });
+    expect(readdirSync(disk)).not.toContain("state.db-reserve");
 
     rmSync(filler);
     await nextGrant(store);
-    expect(await keysOf(store)).toEqual(["one"]);
+    expect(await keysOf(store)).toEqual(kept);
     const records = await store.sessions.records("session-1");
     expect(records && verifyRecords(records)).toEqual([]);
+    // The line that was cut short is told as damaged; the reserve is laid aside again once nothing waits any more.
+    expect(await store.spool.waiting()).toMatchObject([{ stepCount: 0, damagedCount: 1 }]);
+    await store.sessions.read("session-1");
     await store.close();
+    await (await openSqliteStore(path, { host })).close();
+    expect(statSync(join(disk, "state.db-reserve")).size).toBe(1024 * 1024);
   } finally {
     spawnSync("umount", [disk]);
   }
+});
+
+test("the reserve is laid aside again once what it made room for is back in the store", async () => {
+  const path = pathOf();
+  await runningStore(path);
+  const store = await openSqliteStore(path, { host });
+  truncateSync(`${path}-reserve`, 4096);
+  await store.spool.keep(step("one"));
+  await nextGrant(store);
+  expect(await keysOf(store)).toEqual(["one"]);
+  expect(statSync(`${path}-reserve`).size).toBe(1024 * 1024);
+  await store.close();
 });

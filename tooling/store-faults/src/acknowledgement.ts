@@ -21,6 +21,16 @@ export type Acknowledgement =
       readonly keys: readonly string[];
       readonly settledInputIds: readonly string[];
     }
+  /** A step that went to the spool instead of the store; with the last of a turn its end. */
+  | {
+      readonly told: "kept";
+      readonly sessionId: string;
+      readonly fencingToken: number;
+      readonly turnId: string;
+      readonly keys: readonly string[];
+      readonly settledInputIds: readonly string[];
+      readonly isEnd: boolean;
+    }
   | {
       readonly told: "ended";
       readonly sessionId: string;

@@ -5,17 +5,17 @@ import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
 import type { SqliteStore } from "@turnkeeper/state-store-sqlite";
 import Database from "better-sqlite3";
 import { stepOf } from "./acknowledgement.ts";
-import type { Expectation, SessionExpectation } from "./expectation.ts";
+import type { Content, Expectation, SessionExpectation } from "./expectation.ts";
 import { failureOf } from "./failure.ts";
 
 /** What is wrong with a store. */
 export interface Finding {
-  /** `lost`: acknowledged and gone. `half`: a step without all of its entries. `token`: one that may be granted twice. */
-  readonly kind: "lost" | "half" | "token" | "rule" | "corrupt" | "unopenable";
+  /** `lost`: acknowledged and gone. `twice`: come back from the spool again. `half`: a step without all of its entries. `token`: one that may be granted twice. */
+  readonly kind: "lost" | "twice" | "half" | "token" | "rule" | "corrupt" | "unopenable";
   readonly detail: string;
 }
 
-function lostOf(expected: SessionExpectation, records: SessionRecords): string[] {
+function lostOf(expected: Content, records: SessionRecords): string[] {
   const keys = new Set(records.entries.map((entry) => entry.key));
   const inputs = new Map(records.inputs.map((input) => [input.inputId, input]));
   const running = new Set(records.turns.flatMap((turn) => (turn.state === "running" ? turn.turnId : [])));
@@ -48,6 +48,11 @@ function halfSteps(records: SessionRecords): string[] {
   );
 }
 
+/** Keys that were given a number behind their own: what a replay does with content that it does not know. */
+function repeated(records: SessionRecords): string[] {
+  return records.entries.flatMap(({ key }) => (/^.+\/\d+of\d+\/\d+$/.test(key) ? [`entry ${key}`] : []));
+}
+
 function ruleFindings(records: SessionRecords): Finding[] {
   return verifyRecords(records).map(({ rule, session, detail }) => ({
     kind: "rule",
@@ -66,18 +71,28 @@ class Audit {
   async session(sessionId: string, expected: SessionExpectation): Promise<void> {
     const records = await this.#store.sessions.records(sessionId);
     if (records) {
-      const lost = lostOf(expected, records);
-      this.findings.push(...lost.map((what): Finding => ({ kind: "lost", detail: `${sessionId}: ${what}` })));
-      this.findings.push(...halfSteps(records).map((detail): Finding => ({ kind: "half", detail })));
-      this.findings.push(...ruleFindings(records));
+      this.#findAll("lost", sessionId, lostOf(expected, records));
+      this.#findWrong(sessionId, records);
     } else if (expected.keys.size + expected.inputIds.size + expected.endedTurnIds.size > 0)
       this.findings.push({ kind: "lost", detail: `${sessionId}: all of it` });
     await this.#nextGrant(sessionId, expected);
   }
 
+  #findAll(kind: Finding["kind"], sessionId: string, found: readonly string[]): void {
+    this.findings.push(...found.map((what): Finding => ({ kind, detail: `${sessionId}: ${what}` })));
+  }
+
+  #findWrong(sessionId: string, records: SessionRecords): void {
+    this.#findAll("half", sessionId, halfSteps(records));
+    this.findings.push(...ruleFindings(records));
+  }
+
   /** Takes the session from whoever died with it: the token is a new one, and what the turn left is settled. */
   async #nextGrant(sessionId: string, expected: SessionExpectation): Promise<void> {
-    const { leases, sessions } = this.#store;
+    const { leases, sessions, inbox, spool } = this.#store;
+    // Nobody lives that waits.
+    for (const { runner } of await inbox.pending(sessionId))
+      if (runner) await inbox.abandon(sessionId, runner.runnerId);
     const lease = await leases.read(sessionId);
     const request: AcquireRequest = {
       sessionId,
@@ -86,16 +101,32 @@ class Audit {
     };
     const dead = lease && { sessionId, holderId: lease.holder.holderId, fencingToken: lease.fencingToken };
     const answer = await leases.acquire(dead ? { ...request, reclaim: dead } : request);
-    // Behind an input that waits nobody is granted without it; what the store counts is the answer then.
     const records = await sessions.records(sessionId);
-    const next = answer.kind === "granted" ? answer.fencingToken : (records?.fencingToken ?? 0) + 1;
+    if (answer.kind !== "granted") {
+      this.findings.push({
+        kind: "rule",
+        detail: `${sessionId}: nobody has it, and a grant is answered ${answer.kind}`,
+      });
+      return;
+    }
+    const next = answer.fencingToken;
     if (next <= expected.fencingToken)
       this.findings.push({
         kind: "token",
         detail: `${sessionId}: token ${next} is granted though ${expected.fencingToken} was acknowledged`,
       });
-    if (records) this.findings.push(...ruleFindings(records));
-    if (answer.kind !== "granted") return;
+    if (records) {
+      const lost = lostOf(expected.kept, records).map((what) => `of the spool: ${what}`);
+      this.#findAll("lost", sessionId, lost);
+      this.#findAll("twice", sessionId, repeated(records));
+      this.#findWrong(sessionId, records);
+    }
+    const left = (await spool.waiting(sessionId)).filter(({ stepCount }) => stepCount > 0);
+    this.#findAll(
+      "lost",
+      sessionId,
+      left.map(({ stepCount }) => `${stepCount} steps that stay in the spool`),
+    );
     const { holder } = request;
     await leases.release({ sessionId, holderId: holder.holderId, fencingToken: answer.fencingToken });
   }

@@ -14,6 +14,8 @@ const stepsMax = 4;
 const textLengthMax = 3_000;
 const renewedShare = 0.3;
 const ttlMs = 600_000;
+/** How many turns are refused by the store at some step, and go on with the spool alone. */
+const spooledShare = 0.2;
 /** How many turns leave their end to the store, as a crash does. */
 const unendedShare = 0.1;
 
@@ -35,11 +37,13 @@ export class LaneTurn {
     const isSteered = inputId === undefined;
     if (isSteered && !(await this.#beginSteered())) return;
     const stepCount = 1 + Math.floor(random.unit() * stepsMax);
-    for (let step = 0; step < stepCount; step++) {
+    const spooledFrom = random.unit() < spooledShare ? Math.floor(random.unit() * stepCount) : stepCount;
+    for (let step = 0; step < spooledFrom; step++) {
       // What joined the turn under way is settled with a step; what began it, with its end.
       if (!(await this.#append(step, isSteered && step === 0 ? this.#openInputIds.splice(0) : []))) return;
       if (random.unit() < renewedShare && !this.#isAnswered("renew", await store.leases.renew(grant, ttlMs))) return;
     }
+    if (spooledFrom < stepCount) return this.#spool(spooledFrom, stepCount);
     if (random.unit() < unendedShare) {
       this.#isAnswered("release", await store.leases.release(grant));
       return;
@@ -62,10 +66,29 @@ export class LaneTurn {
     return true;
   }
 
-  async #append(step: number, settledInputIds: readonly string[]): Promise<boolean> {
-    const { store, tell, workload, random } = this.#deps;
+  /** What a turn does whose store has failed: the rest is kept, and whoever has the session next brings it back. */
+  async #spool(from: number, stepCount: number): Promise<void> {
+    const { store, tell, random } = this.#deps;
     const { grant, turnId } = this.#start;
-    const callId = `${turnId}.${step}`;
+    const { sessionId, fencingToken } = grant;
+    const hasEnd = random.unit() >= unendedShare;
+    for (let step = from; step < stepCount; step++) {
+      const entries = this.#entries(step);
+      const isEnd = hasEnd && step === stepCount - 1;
+      const settledInputIds = isEnd ? this.#openInputIds : [];
+      const settledInputs = settledInputIds.map((inputId) => ({ inputId, end: "answered" as const }));
+      const end = isEnd ? { end: { outcome: "answered" as const } } : {};
+      await store.spool.keep({ grant, turnId, entries, settledInputs, ...end });
+      const keys = entries.map(({ key }) => key);
+      tell({ told: "kept", sessionId, fencingToken, turnId, keys, settledInputIds, isEnd });
+    }
+    // Its own release brings it back; or else the next grant, or the settlement of its holder.
+    if (random.unit() < 0.5) this.#isAnswered("release", await store.leases.release(grant));
+  }
+
+  #entries(step: number): EntryDraft[] {
+    const { random } = this.#deps;
+    const callId = `${this.#start.turnId}.${step}`;
     const keys = stepKeys(callId, 2);
     const text = "x".repeat(Math.floor(random.unit() * textLengthMax));
     const bodies: readonly EntryDraft["body"][] = [
@@ -78,7 +101,14 @@ export class LaneTurn {
       },
       { role: "tool", callId, name: "shell", status: "ok", output: step },
     ];
-    const entries = bodies.map((body, index) => ({ key: keys[index] ?? "", body }));
+    return bodies.map((body, index) => ({ key: keys[index] ?? "", body }));
+  }
+
+  async #append(step: number, settledInputIds: readonly string[]): Promise<boolean> {
+    const { store, tell, workload } = this.#deps;
+    const { grant, turnId } = this.#start;
+    const entries = this.#entries(step);
+    const keys = entries.map(({ key }) => key);
     const { sessionId, fencingToken } = grant;
     const acknowledge = (): void => tell({ told: "appended", sessionId, fencingToken, keys, settledInputIds });
     if (workload.mode === "early") acknowledge();

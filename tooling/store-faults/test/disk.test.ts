@@ -56,6 +56,17 @@ test("a removed file may come back until its folder is synced, and one made in i
   expect(found([...again, { act: "sync", path: "/disk/home" }], all("dropped"))).toBe("new");
 });
 
+test("a moved file bears one name or the other until its folder is synced, and never both", () => {
+  const to = "/disk/home/moved.db";
+  const operations: Operation[] = [...named, write(0, "text"), sync, { act: "move", path, to }];
+  const disk = new Disk("/disk");
+  for (const operation of operations) disk.apply(operation);
+  expect([...disk.afterCut(all("dropped")).keys()]).toEqual([path]);
+  expect([...disk.afterCut(all("kept")).keys()]).toEqual([to]);
+  disk.apply({ act: "sync", path: "/disk/home" });
+  expect([...disk.afterCut(all("dropped")).keys()]).toEqual([to]);
+});
+
 test("a cut shortens what is certain only once it is synced", () => {
   const operations: Operation[] = [...named, write(0, "long text"), sync, { act: "cut", path, size: 4 }];
   expect(found(operations, all("dropped"))).toBe("long text");

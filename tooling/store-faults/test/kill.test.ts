@@ -12,6 +12,7 @@ test("APPEND-3: a store whose processes are killed at random keeps all it acknow
   expect(reach.kills).toBeGreaterThanOrEqual(100);
   expect(reach.audits).toBeGreaterThanOrEqual(8);
   expect(reach.appends).toBeGreaterThan(500);
+  expect(reach.kept).toBeGreaterThan(50);
   // Else nobody was ever hit in the middle of anything.
   expect(reach.cutTurns).toBeGreaterThan(50);
 }, 600_000);

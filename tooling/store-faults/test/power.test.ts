@@ -14,6 +14,7 @@ test.skipIf(why)(
     expect(findings).toEqual([]);
     expect(reach.bindingStates).toBeGreaterThan(200);
     expect(reach.appends).toBeGreaterThan(50);
+    expect(reach.kept).toBeGreaterThan(10);
     expect(reach.syncs).toBeGreaterThan(50);
     expect(reach.resets).toBeGreaterThan(5);
   },
@@ -25,7 +26,9 @@ test.skipIf(why)(
   "control: acknowledged without waiting for the disk, appends are lost, and the audit finds it",
   async () => {
     const { findings } = await runPowerCuts(worker(), { states: 40, traces: 1, seed: 11, mode: "normal" });
-    expect(findings.map(({ kind }) => kind)).toContain("lost");
+    const lost = findings.flatMap(({ kind, detail }) => (kind === "lost" ? detail : []));
+    expect(lost.filter((detail) => !detail.includes("of the spool"))).not.toEqual([]);
+    expect(lost.filter((detail) => detail.includes("of the spool: entry"))).not.toEqual([]);
   },
   300_000,
 );

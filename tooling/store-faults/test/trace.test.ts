@@ -4,6 +4,9 @@ import { TraceReader } from "../src/power/trace.ts";
 const hex = (text: string): string =>
   [...Buffer.from(text)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
 const file = hex("/disk/state.db");
+const spool = hex("/disk/spool");
+const step = hex("/disk/spool/s.jsonl");
+const claimed = hex("/disk/spool/s~1.jsonl");
 const read = (...lines: readonly string[]) => new TraceReader("/disk").read(lines.join("\n"));
 
 test("writes, cuts, syncs, names and what was told are read in their order", () => {
@@ -17,6 +20,13 @@ test("writes, cuts, syncs, names and what was told are read in their order", () 
       `7  write(1<${hex("pipe:[5]")}>, "${hex('{"a":1}\n')}", 8) = 8`,
       `7  ftruncate(9<${file}>, 3)    = 0`,
       `7  unlink("${file}")           = 0`,
+      `7  mkdir("${spool}", 0700)     = 0`,
+      `7  openat(AT_FDCWD<${hex("/")}>, "${step}", O_RDWR|O_CREAT|O_APPEND|O_NOFOLLOW|O_CLOEXEC, 0600) = 9<${step}>`,
+      `7  write(9<${step}>, "${hex("one\n")}", 4) = 4`,
+      `7  write(9<${step}>, "${hex("two\n")}", 4) = 3`,
+      `7  rename("${step}", "${claimed}") = 0`,
+      `7  unlink("${claimed}")        = 0`,
+      `7  rmdir("${spool}")           = 0`,
     ),
   ).toEqual([
     { act: "make", path: "/disk/home", isFolder: true },
@@ -26,6 +36,13 @@ test("writes, cuts, syncs, names and what was told are read in their order", () 
     { act: "told", line: '{"a":1}' },
     { act: "cut", path: "/disk/state.db", size: 3 },
     { act: "remove", path: "/disk/state.db" },
+    { act: "make", path: "/disk/spool", isFolder: true },
+    { act: "make", path: "/disk/spool/s.jsonl", isFolder: false },
+    { act: "write", path: "/disk/spool/s.jsonl", offset: 0, bytes: Buffer.from("one\n") },
+    { act: "write", path: "/disk/spool/s.jsonl", offset: 4, bytes: Buffer.from("two") },
+    { act: "move", path: "/disk/spool/s.jsonl", to: "/disk/spool/s~1.jsonl" },
+    { act: "remove", path: "/disk/spool/s~1.jsonl" },
+    { act: "remove", path: "/disk/spool" },
   ]);
 });
 
@@ -51,6 +68,6 @@ test("calls that failed, and those on other files, are no operations", () => {
 });
 
 test("a change of the disk that is not understood is refused", () => {
-  expect(() => read(`7  rename("${file}", "${hex("/disk/old.db")}") = 0`)).toThrow(/not understood/);
+  expect(() => read(`7  link("${file}", "${hex("/disk/old.db")}") = 0`)).toThrow(/not understood/);
   expect(() => read(`7  write(9<${file}>, "\\x01", 1)  = 1`)).toThrow(/position/);
 });

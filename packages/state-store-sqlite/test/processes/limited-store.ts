@@ -56,6 +56,13 @@ if (limit === "descriptors") {
     outcome = await outcomeOf(() => append(`key-${count}`, "x".repeat(20_000)));
     if (outcome === "done") stored.push(`key-${count}`);
   }
-  tell({ outcome, stored, found: await keysOf(store) });
+  // The spool is a file of its own, and so has room still; until it may not grow either.
+  const step = (key: string, text: string) => ({ grant, turnId, entries: [says(key, text)] });
+  const kept = await outcomeOf(() => store.spool.keep(step("kept", "y".repeat(100_000))));
+  let refusal: unknown;
+  await store.spool.keep(step("lost", "z".repeat(500_000))).catch((error: unknown) => {
+    refusal = CodedError.is(error) ? { code: error.code, message: error.message } : String(error);
+  });
+  tell({ outcome, stored, found: await keysOf(store), kept, refusal });
 }
 await store.close();

@@ -8,6 +8,8 @@ export interface Fault {
   readonly isLasting?: true;
   /** SQLite may go on believing in a lock that could not be given back; calls then wait as long as they may. */
   readonly mayWait?: true;
+  /** A spool that cannot be taken refuses nobody the session, and then comes late. */
+  readonly mayBeLate?: true;
 }
 
 export const faults: readonly Fault[] = [
@@ -21,6 +23,12 @@ export const faults: readonly Fault[] = [
   { name: "cut-eio", calls: "ftruncate", action: "error=EIO" },
   { name: "remove-eio", calls: "unlink", action: "error=EIO" },
   { name: "remove-kill", calls: "unlink", action: "signal=SIGKILL" },
+  // Of the spool alone: SQLite writes at positions, and moves nothing.
+  { name: "spool-write-eio", calls: "write", action: "error=EIO" },
+  { name: "spool-write-enospc", calls: "write", action: "error=ENOSPC" },
+  { name: "spool-write-kill", calls: "write", action: "signal=SIGKILL" },
+  { name: "spool-claim-eio", calls: "rename", action: "error=EIO", mayBeLate: true },
+  { name: "spool-claim-kill", calls: "rename", action: "signal=SIGKILL" },
   { name: "lock-enolck", calls: "fcntl", action: "error=ENOLCK", mayWait: true },
   { name: "read-eio", calls: "pread64", action: "error=EIO" },
 ];

@@ -60,7 +60,8 @@ async function tracedRun(
   await mkdir(folder);
   const path = join(folder, "state.db");
   const log = join(folder, "calls");
-  const files = ["", "-wal", "-shm"].flatMap((end) => ["-P", `${path}${end}`]);
+  const spooled = sessionIdsOf(sessionCount).map((sessionId) => `-spool/${sessionId}.jsonl`);
+  const files = ["", "-wal", "-shm", "-spool", ...spooled].flatMap((end) => ["-P", `${path}${end}`]);
   // A filter in the kernel makes a run faster, and loses injected signals.
   const filter = tampering.some((option) => option.includes("signal=")) ? [] : ["--seccomp-bpf"];
   const options = ["-f", "-qq", "-s", "0", ...filter, "-o", log, ...files, "-e", `trace=${calls}`, ...tampering];
@@ -129,7 +130,7 @@ class Sweep {
       report("rule", `the process ended with ${signal ?? "no word"}: ${process.stderr.slice(0, 1_000)}`);
     if (hasWaited && !mayWait) report("rule", "the process waits");
 
-    const expectation = new Expectation("granted", sessionIdsOf(sessionCount));
+    const expectation = new Expectation("granted", sessionIdsOf(sessionCount), this.#fault.mayBeLate);
     const sealedBy = this.#judge(process, expectation, report);
     if (sealedBy !== undefined) this.#counts.sealed++;
     else if (isDone) this.#counts.finished++;

@@ -28,6 +28,8 @@ export interface KillReport {
   /** How often nobody was left, so that the next to open had to recover the WAL; each time everything was audited. */
   readonly audits: number;
   readonly appends: number;
+  /** Steps that were kept in the spool. */
+  readonly kept: number;
   readonly acknowledgements: number;
   /** Turns that were under way when their process was killed. */
   readonly cutTurns: number;
@@ -59,7 +61,7 @@ class KillRun {
   #startedCount = 0;
   #path = "";
   #expectation = new Expectation("granted", []);
-  #counts = { kills: 0, audits: 0, appends: 0, acknowledgements: 0, cutTurns: 0 };
+  #counts = { kills: 0, audits: 0, appends: 0, kept: 0, acknowledgements: 0, cutTurns: 0 };
 
   constructor(bundle: WorkerBundle, options: KillOptions) {
     this.#bundle = bundle;
@@ -165,6 +167,7 @@ class KillRun {
     this.#counts.audits++;
     if (this.#counts.audits % auditsPerStore === 0 || this.#counts.kills >= this.#options.rounds) {
       this.#counts.appends += this.#expectation.appendCount;
+      this.#counts.kept += this.#expectation.keptCount;
       this.#counts.acknowledgements += this.#expectation.acknowledgementCount;
     }
   }

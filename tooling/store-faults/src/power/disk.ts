@@ -68,6 +68,8 @@ type Node = FileBody | "folder";
 interface NameChange {
   readonly path: string;
   readonly node: Node | undefined;
+  /** The name that it bore: both change, or neither. */
+  readonly from?: string;
 }
 
 /** Replays operations, and tells at any point what a power cut could leave. */
@@ -90,9 +92,11 @@ export class Disk {
       case "told":
         return;
       case "make":
-        return this.#name(operation.path, operation.isFolder ? "folder" : new FileBody());
+        return this.#name({ path: operation.path, node: operation.isFolder ? "folder" : new FileBody() });
       case "remove":
-        return this.#name(operation.path, undefined);
+        return this.#name({ path: operation.path, node: undefined });
+      case "move":
+        return this.#move(operation.path, operation.to);
       case "sync":
         return this.#sync(operation.path);
       case "write":
@@ -118,10 +122,16 @@ export class Disk {
     );
   }
 
-  #name(path: string, node: Node | undefined): void {
-    const change = { path, node };
+  #move(from: string, to: string): void {
+    const node = this.#names.get(from);
+    if (!(node instanceof FileBody) || dirname(from) !== dirname(to))
+      throw new Error(`${from} is moved to ${to}, and no file, or to another folder.`);
+    this.#name({ path: to, node, from });
+  }
+
+  #name(change: NameChange): void {
     setName(this.#names, change);
-    const folder = dirname(path);
+    const folder = dirname(change.path);
     this.#pendingNames.set(folder, [...(this.#pendingNames.get(folder) ?? []), change]);
   }
 
@@ -133,7 +143,8 @@ export class Disk {
   }
 }
 
-function setName(names: Map<string, Node>, { path, node }: NameChange): void {
+function setName(names: Map<string, Node>, { path, node, from }: NameChange): void {
+  if (from !== undefined) names.delete(from);
   if (node === undefined) names.delete(path);
   else names.set(path, node);
 }

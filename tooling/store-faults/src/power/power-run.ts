@@ -32,6 +32,8 @@ export interface PowerReport {
   readonly bindingStates: number;
   readonly operations: number;
   readonly appends: number;
+  /** Steps that were kept in the spool. */
+  readonly kept: number;
   readonly syncs: number;
   /** WALs that were begun anew after a checkpoint, and files that were cut or removed. */
   readonly resets: number;
@@ -102,8 +104,11 @@ async function tracedRun(bundle: WorkerBundle, root: string, options: PowerOptio
 /** Puts the files of a disk state in a folder of their own, and audits the store in it. */
 async function audited(files: ReadonlyMap<string, Buffer>, root: string, place: string, expectation: Expectation) {
   const moved = (path: string): string => join(place, relative(root, path));
-  await mkdir(dirname(storePath(place)), { recursive: true });
-  for (const [path, bytes] of files) await writeFile(moved(path), bytes);
+  await mkdir(place);
+  for (const [path, bytes] of files) {
+    await mkdir(dirname(moved(path)), { recursive: true });
+    await writeFile(moved(path), bytes);
+  }
   const findings = await auditStore(storePath(place), expectation);
   await rm(place, { recursive: true });
   return findings;
@@ -113,7 +118,16 @@ async function audited(files: ReadonlyMap<string, Buffer>, root: string, place: 
 export async function runPowerCuts(bundle: WorkerBundle, options: PowerOptions): Promise<PowerReport> {
   const { states, traces, seed } = options;
   const findings: Finding[] = [];
-  const counts = { states: 0, harmedStates: 0, bindingStates: 0, operations: 0, appends: 0, syncs: 0, resets: 0 };
+  const counts = {
+    states: 0,
+    harmedStates: 0,
+    bindingStates: 0,
+    operations: 0,
+    appends: 0,
+    kept: 0,
+    syncs: 0,
+    resets: 0,
+  };
   for (let trace = 0; trace < traces; trace++) {
     const { random } = virtualHost({ seed: seed + trace });
     const root = join(bundle.folder, `power-${options.mode}-${seed + trace}`);
@@ -137,6 +151,7 @@ export async function runPowerCuts(bundle: WorkerBundle, options: PowerOptions):
     }
     counts.operations += operations.length;
     counts.appends += operations.filter((one) => one.act === "told" && one.line.includes('"appended"')).length;
+    counts.kept += operations.filter((one) => one.act === "told" && one.line.includes('"kept"')).length;
     counts.syncs += operations.filter((one) => one.act === "sync").length;
     counts.resets += operations.filter(
       (one) => one.act === "cut" || one.act === "remove" || (one.act === "write" && isWalHeader(one)),

@@ -5,16 +5,17 @@ export type Operation =
   | { readonly act: "sync"; readonly path: string }
   | { readonly act: "make"; readonly path: string; readonly isFolder: boolean }
   | { readonly act: "remove"; readonly path: string }
+  | { readonly act: "move"; readonly path: string; readonly to: string }
   | { readonly act: "told"; readonly line: string };
 
 /** What changes a disk. All of it is traced, so that what is not understood is noticed. */
-const understood = ["openat", "write", "pwrite64", "ftruncate", "fsync", "fdatasync", "unlink", "mkdir"] as const;
+const understood = "openat,write,pwrite64,ftruncate,fsync,fdatasync,unlink,rmdir,mkdir,rename";
 const refused =
-  "creat,unlinkat,rename,renameat,renameat2,link,linkat,symlink,mkdirat,rmdir,truncate,writev,pwritev,pwritev2,fallocate,sync_file_range,copy_file_range,sendfile";
+  "creat,unlinkat,renameat,renameat2,link,linkat,symlink,mkdirat,truncate,writev,pwritev,pwritev2,fallocate,sync_file_range,copy_file_range,sendfile";
 
 /** The command that starts a process traced, with the operations in `log`. */
 export function tracer(log: string): readonly string[] {
-  const calls = `trace=${understood.join(",")},${refused}`;
+  const calls = `trace=${understood},${refused}`;
   return ["strace", "-f", "-qq", "-xx", "-y", "-s", "1000000", "--seccomp-bpf", "-o", log, "-e", calls];
 }
 
@@ -44,7 +45,8 @@ const patterns = {
   cut: new RegExp(String.raw`^ftruncate\(${descriptor}, (\d+)\)\s*= 0`),
   sync: new RegExp(String.raw`^f(?:data)?sync\(${descriptor}\)\s*= 0`),
   open: new RegExp(String.raw`^openat\([^"]*"${hex}", (\S+?)(?:, \d+)?\)\s*= \d+`),
-  remove: new RegExp(String.raw`^unlink\("${hex}"\)\s*= 0`),
+  remove: new RegExp(String.raw`^(?:unlink|rmdir)\("${hex}"\)\s*= 0`),
+  move: new RegExp(String.raw`^rename\("${hex}", "${hex}"\)\s*= 0`),
   folder: new RegExp(String.raw`^mkdir\("${hex}", \d+\)\s*= 0`),
 } as const;
 
@@ -54,12 +56,15 @@ const besides: readonly string[] = ["-shm", "-reserve"];
 /** Reads a trace; only what lies below `root` is told of. Throws on a change of it that it does not understand. */
 export class TraceReader {
   readonly #root: string;
-  /** Files that are there, so that opening one is told from making it. */
-  readonly #present = new Set<string>();
+  /** Files that are there, with their lengths: so opening one is told from making it, and what is appended has its place. */
+  readonly #lengths = new Map<string, number>();
+
+  /** Files that were opened so that each write goes to their end. */
+  readonly #appended = new Set<string>();
 
   constructor(root: string) {
     this.#root = root;
-    this.#present.add(root);
+    this.#lengths.set(root, 0);
   }
 
   read(log: string): Operation[] {
@@ -87,35 +92,50 @@ export class TraceReader {
     if (!isOurs(path)) return [];
     switch (act) {
       case "write":
-        return [{ act, path, offset: Number(match[4]), bytes: bytesOf(match[3] ?? "").subarray(0, Number(match[5])) }];
+        return [this.#write(path, Number(match[4]), bytesOf(match[3] ?? "").subarray(0, Number(match[5])))];
       case "tell":
-        throw new Error(`${path} is written at a position that the trace does not tell.`);
+        if (!this.#appended.has(path))
+          throw new Error(`${path} is written at a position that the trace does not tell.`);
+        return [this.#write(path, this.#lengths.get(path) ?? 0, bytesOf(match[3] ?? "").subarray(0, Number(match[4])))];
       case "cut":
+        this.#lengths.set(path, Number(match[3]));
         return [{ act, path, size: Number(match[3]) }];
       case "sync":
         return [{ act, path }];
       case "open": {
         const flags = match[2] ?? "";
-        const isThere = this.#present.has(path);
+        const isThere = this.#lengths.has(path);
+        if (flags.includes("O_APPEND")) this.#appended.add(path);
         if (isThere && flags.includes("O_TRUNC")) throw new Error(`${path} is truncated by opening it.`);
         if (isThere || !flags.includes("O_CREAT")) return [];
-        this.#present.add(path);
+        this.#lengths.set(path, 0);
         return [{ act: "make", path, isFolder: false }];
       }
       case "remove":
-        this.#present.delete(path);
+        this.#lengths.delete(path);
         return [{ act, path }];
+      case "move": {
+        const to = bytesOf(match[2] ?? "").toString();
+        this.#lengths.set(to, this.#lengths.get(path) ?? 0);
+        this.#lengths.delete(path);
+        return [{ act, path, to }];
+      }
       case "folder":
-        this.#present.add(path);
+        this.#lengths.set(path, 0);
         return [{ act: "make", path, isFolder: true }];
     }
+  }
+
+  #write(path: string, offset: number, bytes: Buffer): Operation {
+    this.#lengths.set(path, Math.max(this.#lengths.get(path) ?? 0, offset + bytes.length));
+    return { act: "write", path, offset, bytes };
   }
 
   #match(call: string): readonly [string, RegExpExecArray, keyof typeof patterns] | readonly ["", [], undefined] {
     for (const [act, pattern] of Object.entries(patterns)) {
       const match = pattern.exec(call);
       if (!match) continue;
-      const path = bytesOf((["open", "remove", "folder"].includes(act) ? match[1] : match[2]) ?? "").toString();
+      const path = bytesOf((["open", "remove", "move", "folder"].includes(act) ? match[1] : match[2]) ?? "").toString();
       return [path, match, act as keyof typeof patterns];
     }
     return ["", [], undefined];

@@ -27,8 +27,10 @@ function makesAnew(argument: ts.Expression | undefined): boolean {
   return argument !== undefined && ts.isStringLiteralLike(argument) && /^[wa]x\+?$/.test(argument.text);
 }
 
-/** Opens files of a folder of its own beside the store, under names that it makes itself. */
-const spoolFolder = "packages/state-store-sqlite/src/spool-folder.ts";
+/** Open files beside the store, under names that they make themselves. */
+const beside: readonly string[] = ["spool-folder", "spool-reserve"].map(
+  (name) => `packages/state-store-sqlite/src/${name}.ts`,
+);
 
 /** The kernel opens nothing but a folder under this flag. */
 function opensFolder(argument: ts.Expression | undefined): boolean {
@@ -65,7 +67,7 @@ export const storeFilesAreSqlites: Rule = {
     const adapter = shippedProjects(repository).find(({ key }) => key === "state-store-sqlite");
     const faceLoads = adapter ? loadedWith(repository, adapter.sources, `${adapter.folder}/src/index.ts`) : new Set();
     for (const file of adapter?.sources ?? []) {
-      if (file === anchor || file === spoolFolder || (file === offline && !faceLoads.has(offline))) continue;
+      if (file === anchor || beside.includes(file) || (file === offline && !faceLoads.has(offline))) continue;
       const source = repository.source(file);
       const imported = new Map<string, string>();
       const namespaces = new Set<string>();
