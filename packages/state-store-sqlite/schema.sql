@@ -1,4 +1,4 @@
--- Schema version 2, as the migrations make it. A test compares them; vitest -u writes this file anew.
+-- Schema version 3, as the migrations make it. A test compares them; vitest -u writes this file anew.
 
 CREATE TABLE store (
   store_no INTEGER PRIMARY KEY CHECK (store_no = 1),
@@ -16,7 +16,7 @@ CREATE TABLE session (
   last_seq INTEGER NOT NULL,
   -- Entries up to here are archived: loading a context does not read them.
   archived_through_seq INTEGER NOT NULL
-, given_title TEXT, first_text TEXT, last_entry_at_ms REAL, last_role TEXT, last_tool TEXT, turn_count INTEGER NOT NULL DEFAULT 0, tool_call_count INTEGER NOT NULL DEFAULT 0, input_tokens INTEGER NOT NULL DEFAULT 0, output_tokens INTEGER NOT NULL DEFAULT 0) STRICT;
+, given_title TEXT, first_text TEXT, last_entry_at_ms REAL, last_role TEXT, last_tool TEXT, turn_count INTEGER NOT NULL DEFAULT 0, tool_call_count INTEGER NOT NULL DEFAULT 0, input_tokens INTEGER NOT NULL DEFAULT 0, output_tokens INTEGER NOT NULL DEFAULT 0, compaction_health TEXT) STRICT;
 
 CREATE TABLE lease (
   session_id TEXT PRIMARY KEY,

@@ -20,6 +20,7 @@ export interface SessionRow {
   tool_call_count: number;
   input_tokens: number;
   output_tokens: number;
+  readonly compaction_health: string | null;
 }
 
 export function sessionRecord(row: SessionRow): SessionRecord {

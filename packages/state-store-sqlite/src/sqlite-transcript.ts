@@ -2,6 +2,9 @@ import type { Host } from "@turnkeeper/kernel";
 import type {
   AppendRequest,
   AppendResult,
+  CompactionHealth,
+  CompactionHealthRequest,
+  CompactionHealthResult,
   CompactionRequest,
   CompactionResult,
   InputEnd,
@@ -11,6 +14,7 @@ import type {
   Transcript,
   TranscriptStore,
 } from "@turnkeeper/state-store";
+import { readCompactionHealth, setCompactionHealth, storeCompactionHealth } from "./compaction-health-column.ts";
 import { addEntries, archiveBasis, placeSummary, unknownDrafts } from "./entry-rows.ts";
 import { EntrySearch } from "./entry-search.ts";
 import { loadWindow } from "./entry-window.ts";
@@ -53,7 +57,7 @@ function append(tx: Transaction, request: AppendRequest): AppendResult {
 }
 
 function applyCompaction(tx: Transaction, request: CompactionRequest): CompactionResult {
-  const { grant, turnId, basis, summary } = request;
+  const { grant, turnId, basis, summary, health } = request;
   const known = findSession(tx, grant.sessionId);
   const drafts = known ? unknownDrafts(tx, known, [summary]) : [];
   if (known && drafts.length === 0) return { kind: "applied", revision: known.revision };
@@ -63,6 +67,7 @@ function applyCompaction(tx: Transaction, request: CompactionRequest): Compactio
   archiveBasis(tx, session, basis.throughSeq);
   addEntries(tx, session, turnId, drafts);
   placeSummary(tx, session, basis.throughSeq);
+  storeCompactionHealth(tx, session, health);
   return { kind: "applied", revision: session.revision };
 }
 
@@ -86,6 +91,18 @@ export class SqliteTranscript implements TranscriptStore {
   applyCompaction(request: CompactionRequest): Promise<CompactionResult> {
     return this.#handle.write("turn-data", `compact session ${request.grant.sessionId}`, (tx) =>
       applyCompaction(tx, request),
+    );
+  }
+
+  compactionHealth(sessionId: string): Promise<{ readonly health?: CompactionHealth; readonly coolDownMs: number }> {
+    return this.#handle.read(`read how compactions of session ${sessionId} fared`, (tx) =>
+      readCompactionHealth(tx, sessionId),
+    );
+  }
+
+  setCompactionHealth(request: CompactionHealthRequest): Promise<CompactionHealthResult> {
+    return this.#handle.write("ordinary", `note how a compaction of session ${request.grant.sessionId} fared`, (tx) =>
+      setCompactionHealth(tx, request),
     );
   }
 

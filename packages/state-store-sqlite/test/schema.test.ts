@@ -76,7 +76,9 @@ test("rows that make no sense are refused by the schema itself", async () => {
   const path = join(folder(), "state.db");
   await (await openSqliteStore(path, { host: systemHost })).close();
   const database = new Database(path);
-  database.exec("INSERT INTO session VALUES (1, 's', 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0)");
+  database.exec(
+    "INSERT INTO session VALUES (1, 's', 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL)",
+  );
   const turn = "INSERT INTO turn (session_no, turn_id, fencing_token, holder_id, holder, started_at_ms) VALUES";
   const input = "INSERT INTO input (session_no, input_id, seq, text, digest, delivery, offered_at_ms";
   database.exec(`${turn} (1, 't1', 1, 'h', '{}', 0)`);

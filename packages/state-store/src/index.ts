@@ -45,6 +45,8 @@ export type {
   AppendRequest,
   AppendResult,
   CompactionBasis,
+  CompactionHealthRequest,
+  CompactionHealthResult,
   CompactionRequest,
   CompactionResult,
   LoadOptions,
@@ -54,6 +56,8 @@ export type {
   Transcript,
   TranscriptStore,
 } from "./transcript.ts";
+export type { CompactionHealth } from "./compaction-health.ts";
+export { coolDownMsOf, withCoolDown } from "./compaction-health.ts";
 export type {
   EndedTurn,
   EndRequest,

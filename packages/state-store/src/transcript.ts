@@ -13,6 +13,7 @@
  * | a turn that does not run, an input it never took, a result without a call | STORE_CONTRACT |
  * | none of these | committed, with what was not stored yet |
  */
+import type { CompactionHealth } from "./compaction-health.ts";
 import type { Entry, EntryDraft } from "./entry.ts";
 import type { Grant } from "./identity.ts";
 import type { InputEnd } from "./inbox.ts";
@@ -65,6 +66,8 @@ export interface CompactionRequest {
   readonly basis: CompactionBasis;
   /** The summary that takes their place. */
   readonly summary: EntryDraft;
+  /** What is known of the session's summaries from then on. Default: nothing, so that a success ends every cool-down. */
+  readonly health?: CompactionHealth;
 }
 
 export type CompactionResult =
@@ -72,6 +75,21 @@ export type CompactionResult =
   | { readonly kind: "stale-token" }
   /** Another compaction came first: this summary no longer describes what it would replace (COMP-1). */
   | { readonly kind: "stale-basis" };
+
+export interface CompactionHealthRequest {
+  readonly grant: Grant;
+  /** Stored as it is given; absent: nothing is known, as before the first attempt. */
+  readonly health?: CompactionHealth;
+  /**
+   * Opens a cool-down of so many milliseconds from now by the store's clock. One that lasts longer already stays.
+   * Absent: `coolDownEnds` is stored as it is given, so that an attempt can be taken back exactly.
+   */
+  readonly coolDownMs?: number;
+}
+
+export type CompactionHealthResult =
+  /** With what is stored now. A session that is gone knows nothing, and is no error. */
+  { readonly kind: "set"; readonly health?: CompactionHealth } | { readonly kind: "stale-token" };
 
 export interface SearchOptions {
   /** In this session only. */
@@ -105,6 +123,10 @@ export interface TranscriptStore {
   append(request: AppendRequest): Promise<AppendResult>;
   /** Archives the basis and puts the summary in its place; entries appended since stay, in order, once (COMP-1). */
   applyCompaction(request: CompactionRequest): Promise<CompactionResult>;
+  /** How the session's summaries have fared, and for how many milliseconds more none is to be asked for. A cheap read. */
+  compactionHealth(sessionId: string): Promise<{ readonly health?: CompactionHealth; readonly coolDownMs: number }>;
+  /** Notes how an attempt fared, or takes that back. Only under a grant that stands; changes no revision. */
+  setCompactionHealth(request: CompactionHealthRequest): Promise<CompactionHealthResult>;
   /**
    * Entries that have every word of `text` in them, inside longer words too, whatever the case: the last stored first,
    * archived and late ones too. No character of it is a pattern, and no text is refused; one without a word finds

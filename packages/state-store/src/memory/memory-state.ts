@@ -4,6 +4,7 @@
  */
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
+import type { CompactionHealth } from "../compaction-health.ts";
 import { firstWaiter, nowOf, standingOf } from "../decisions.ts";
 import type { BootInstant, QueuedInput } from "../decisions.ts";
 import { callsOf, takenEntry, unknownOutcome } from "../entry.ts";
@@ -47,6 +48,7 @@ export interface SessionRow {
   updatedAtMs: number;
   revision: number;
   compactionCount: number;
+  compactionHealth: CompactionHealth | undefined;
   lastSeq: number;
   readonly entries: Entry[];
   /** Where each entry stands among those of all sessions, by its index: the order in which they were stored. */
@@ -112,6 +114,7 @@ export class MemoryState {
       updatedAtMs: atMs,
       revision: 0,
       compactionCount: 0,
+      compactionHealth: undefined,
       lastSeq: 0,
       entries: [],
       storedNos: [],

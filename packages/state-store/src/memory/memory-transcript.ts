@@ -1,8 +1,12 @@
+import { coolDownMsOf, withCoolDown } from "../compaction-health.ts";
+import type { CompactionHealth } from "../compaction-health.ts";
 import { entryText } from "../entry.ts";
 import type { Entry } from "../entry.ts";
 import type {
   AppendRequest,
   AppendResult,
+  CompactionHealthRequest,
+  CompactionHealthResult,
   CompactionRequest,
   CompactionResult,
   LoadOptions,
@@ -74,7 +78,7 @@ export class MemoryTranscript implements TranscriptStore {
   }
 
   async applyCompaction(request: CompactionRequest): Promise<CompactionResult> {
-    const { grant, turnId, basis, summary } = request;
+    const { grant, turnId, basis, summary, health } = request;
     const known = this.#state.sessions.get(grant.sessionId);
     if (known && this.#state.unknownDrafts(known, [summary]).length === 0)
       return { kind: "applied", revision: known.revision };
@@ -88,7 +92,27 @@ export class MemoryTranscript implements TranscriptStore {
     this.#state.addEntries(session, turnId, [summary]);
     session.summaryPlace.set(summary.key, basis.throughSeq);
     session.compactionCount++;
+    session.compactionHealth = health;
     return { kind: "applied", revision: session.revision };
+  }
+
+  async compactionHealth(
+    sessionId: string,
+  ): Promise<{ readonly health?: CompactionHealth; readonly coolDownMs: number }> {
+    const health = this.#state.sessions.get(sessionId)?.compactionHealth;
+    return { ...(health ? { health } : {}), coolDownMs: coolDownMsOf(health, this.#state.now()) };
+  }
+
+  async setCompactionHealth(request: CompactionHealthRequest): Promise<CompactionHealthResult> {
+    const { grant, health, coolDownMs } = request;
+    if (!this.#state.grantStands(grant)) return { kind: "stale-token" };
+    const session = this.#state.sessions.get(grant.sessionId);
+    if (!session) return { kind: "set" };
+    const isArmed = health !== undefined && coolDownMs !== undefined;
+    session.compactionHealth = isArmed
+      ? withCoolDown(health, coolDownMs, session.compactionHealth, this.#state.now())
+      : health;
+    return { kind: "set", ...(session.compactionHealth ? { health: session.compactionHealth } : {}) };
   }
 
   async search(text: string, options: SearchOptions = {}): Promise<SearchPage> {

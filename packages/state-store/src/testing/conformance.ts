@@ -1,5 +1,6 @@
 import { appendCases } from "./cases/append-cases.ts";
 import { compactionCases } from "./cases/compaction-cases.ts";
+import { compactionHealthCases } from "./cases/compaction-health-cases.ts";
 import { grantCases } from "./cases/grant-cases.ts";
 import { importCases } from "./cases/import-cases.ts";
 import { inboxCases } from "./cases/inbox-cases.ts";
@@ -33,6 +34,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...appendCases,
   ...retryCases,
   ...compactionCases,
+  ...compactionHealthCases,
   ...transcriptCases,
   ...sessionCases,
   ...importCases,

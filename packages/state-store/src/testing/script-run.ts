@@ -53,8 +53,15 @@ class ScriptPlay {
     else assert.ok(!play.records || answer.kind === "deleted", `session ${step.session} is gone`);
     play.records = records;
     const pending = await this.#store.inbox.pending(step.session);
+    const health = await this.#store.transcript.compactionHealth(step.session);
     const [waiting] = await this.#store.spool.waiting(step.session);
-    const compared = play.comparable({ answer, records, pending, waiting: waiting && { ...waiting, place: "" } });
+    const compared = play.comparable({
+      answer,
+      records,
+      pending,
+      health,
+      waiting: waiting && { ...waiting, place: "" },
+    });
     if (answer.kind === "deleted") play.comparable = createComparable();
     const { stepCount = 0 } = waiting ?? {};
     const cameBack = answer.kind !== "deleted" && answer.kind !== "imported" && stepCount < play.spooledCount;
@@ -97,6 +104,12 @@ class ScriptPlay {
         return this.#keep(play, step);
       case "compact":
         return this.#compact(play, step);
+      case "note-health": {
+        const { grant } = play.grantOf(step.age);
+        if (step.coolDownMs === undefined) return store.transcript.setCompactionHealth({ grant });
+        const health = { stallCount: this.#stepCount, outputCapCount: 0, thinCount: 0, error: "It was silent." };
+        return store.transcript.setCompactionHealth({ grant, health, coolDownMs: step.coolDownMs });
+      }
       case "begin": {
         const known = play.grantOf(step.age);
         if (!known.isRunning) known.begins(`turn-${this.#stepCount}`);

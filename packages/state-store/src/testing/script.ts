@@ -49,6 +49,8 @@ export type ScriptAction =
       readonly outcome?: TurnOutcome;
     }
   | { readonly kind: "compact"; readonly age: GrantAge; readonly cut: number; readonly isOld: boolean }
+  /** Notes that a summary failed; `coolDownMs` absent: notes that nothing did. */
+  | { readonly kind: "note-health"; readonly age: GrantAge; readonly coolDownMs?: number }
   | { readonly kind: "begin"; readonly age: GrantAge; readonly inputId: string }
   | { readonly kind: "take-steers"; readonly age: GrantAge }
   | {
@@ -89,6 +91,7 @@ const weights: readonly (readonly [ScriptAction["kind"], number])[] = [
   ["end", 8],
   ["keep", 6],
   ["compact", 6],
+  ["note-health", 3],
   ["advance", 6],
   ["begin", 5],
   ["take-steers", 5],
@@ -158,6 +161,8 @@ export function randomScript(random: Pick<Random, "unit">, stepCount = 60): read
       }
       case "compact":
         return { kind, age: age(), cut: unit(), isOld: chance(0.2) };
+      case "note-health":
+        return { kind, age: age(), ...(chance(0.7) ? { coolDownMs: pick([30_000, 60_000, 300_000]) } : {}) };
       case "begin":
         return { kind, age: age(), inputId: inputId() };
       case "end": {
