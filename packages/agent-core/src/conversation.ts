@@ -1,4 +1,6 @@
 import type { LanguageModelV3Prompt } from "@ai-sdk/provider";
+import { contextBodies } from "./compaction/context-bodies.ts";
+import { ContextMeter } from "./compaction/context-meter.ts";
 import type { EntryBody, StateStore, TakenInput } from "@turnkeeper/state-store";
 import { GrowingPrompt } from "./prompt.ts";
 
@@ -10,6 +12,7 @@ export class Conversation {
   readonly #modelId: string;
   #bodies: EntryBody[] = [];
   #prompt: GrowingPrompt;
+  readonly #meter = new ContextMeter();
 
   constructor(modelId: string, bodies: Iterable<EntryBody> = []) {
     this.#modelId = modelId;
@@ -26,9 +29,15 @@ export class Conversation {
     this.#prompt.add(body);
   }
 
+  /** About how many tokens a request with it has; `overheadTokens` is what goes beside it, where nobody has counted. */
+  usedTokens(overheadTokens: () => number): number {
+    return this.#meter.tokensOf(this.#bodies, overheadTokens);
+  }
+
   /** Other entries in place of all there are: what a compaction left. */
   replace(bodies: Iterable<EntryBody>): void {
     this.#bodies = [];
+    this.#meter.forget();
     this.#prompt = new GrowingPrompt(this.#modelId);
     for (const body of bodies) this.add(body);
   }
@@ -68,10 +77,7 @@ export class Conversations {
       return known.conversation;
     }
     const { entries } = await this.#store.transcript.load(input.sessionId);
-    return new Conversation(
-      this.#modelId,
-      entries.map((entry) => entry.body),
-    );
+    return new Conversation(this.#modelId, contextBodies(entries));
   }
 
   /** Keeps a conversation for the next turn; it must be exactly what the store has at `revision`. */

@@ -1,3 +1,4 @@
+import type { CompactionCause, DeferralReason } from "./compaction/compactor.ts";
 import type { JsonValue, LeaseView, TurnOutcome, Usage } from "@turnkeeper/state-store";
 
 /** How a call to `run` came out; the last two are answers to the call, not ends of the input. */
@@ -30,6 +31,33 @@ export type TurnEventBody =
   | { readonly type: "steer.delivered"; readonly inputId: string }
   /** The model call failed before anything of its answer was seen, and is tried again after `delayMs`. */
   | { readonly type: "model.retry"; readonly attempt: number; readonly delayMs: number; readonly reason: string }
+  /** The conversation is being summarised: `entryCount` entries of about `usedTokens` tokens in all. */
+  | {
+      readonly type: "compaction.started";
+      readonly cause: CompactionCause;
+      readonly entryCount: number;
+      readonly usedTokens: number;
+      readonly windowTokens?: number;
+    }
+  /** A summary took the place of `entryCount` entries, which stay readable; tokens are estimates. */
+  | {
+      readonly type: "compaction.finished";
+      readonly cause: CompactionCause;
+      /** `fallback`: made without a model. */
+      readonly method: "model" | "fallback";
+      readonly entryCount: number;
+      readonly tokensBefore: number;
+      readonly tokensAfter: number;
+      readonly durationMs: number;
+    }
+  /** Nothing was replaced now; the conversation goes on as it is. */
+  | {
+      readonly type: "compaction.deferred";
+      readonly cause: CompactionCause;
+      readonly reason: DeferralReason;
+      readonly detail: string;
+      readonly retryInMs?: number;
+    }
   | ({ readonly type: "usage" } & Usage)
   | {
       readonly type: "turn.finished";

@@ -34,6 +34,16 @@ export interface AgentOptions {
   readonly toolConcurrency?: number;
   /** What one turn may use before it fails with `TURN_BUDGET`. Default: nothing bounds it but `maxIterations`. */
   readonly budget?: TurnBudget;
+  /** How a conversation that gets too long is summarised. */
+  readonly compaction?: {
+    /**
+     * The share of the model's window at which it is, above 0 and at most 1. Default: 0.5 of a window of 512,000 tokens
+     * or more, 0.75 of a smaller one; never above 256,000 tokens. Without a known window only those count.
+     */
+    readonly threshold?: number;
+    /** How long the model may be silent over a summary; five times that ends it. Default 120,000. */
+    readonly contextTimeoutMs?: number;
+  };
 }
 
 export interface ResolvedAgentOptions {
@@ -47,6 +57,7 @@ export interface ResolvedAgentOptions {
   readonly modelAttempts: number;
   readonly toolConcurrency: number;
   readonly budget: TurnBudget;
+  readonly compaction: { readonly threshold: number | undefined; readonly contextTimeoutMs: number };
 }
 
 interface AgentDefaults {
@@ -57,6 +68,7 @@ interface AgentDefaults {
   readonly inputBytesMax: number;
   readonly modelAttempts: number;
   readonly toolConcurrency: number;
+  readonly compaction: { readonly contextTimeoutMs: number };
 }
 
 /** What an option that is not given takes; the reason of each number stands at the option. */
@@ -68,6 +80,7 @@ export const agentDefaults: AgentDefaults = Object.freeze({
   inputBytesMax: 1_048_576,
   modelAttempts: 3,
   toolConcurrency: 8,
+  compaction: Object.freeze({ contextTimeoutMs: 120_000 }),
 });
 
 const known = new Set<keyof AgentOptions>([
@@ -81,6 +94,7 @@ const known = new Set<keyof AgentOptions>([
   "modelAttempts",
   "toolConcurrency",
   "budget",
+  "compaction",
 ]);
 
 function refuse(option: string, expected: string, got: unknown): never {
@@ -105,6 +119,15 @@ function checkedBudget(budget: TurnBudget): TurnBudget {
   if (cost !== undefined) positive("budget.cost", cost);
   if (cost !== undefined && costOf === undefined) refuse("budget.costOf", "the price of tokens, with cost", costOf);
   return Object.freeze({ ...budget });
+}
+
+function checkedCompaction({
+  threshold,
+  contextTimeoutMs = agentDefaults.compaction.contextTimeoutMs,
+}: NonNullable<AgentOptions["compaction"]>): ResolvedAgentOptions["compaction"] {
+  if (threshold !== undefined && positive("compaction.threshold", threshold) > 1)
+    refuse("compaction.threshold", "a share of at most 1", threshold);
+  return Object.freeze({ threshold, contextTimeoutMs: positive("compaction.contextTimeoutMs", contextTimeoutMs) });
 }
 
 /** Checks every value and the relations between them; throws `OPTION_INVALID` naming option, expectation and value. */
@@ -143,5 +166,6 @@ export function resolveAgentOptions(options: AgentOptions, workingFolder: string
     modelAttempts: count("modelAttempts", options.modelAttempts ?? agentDefaults.modelAttempts),
     toolConcurrency: count("toolConcurrency", options.toolConcurrency ?? agentDefaults.toolConcurrency),
     budget: checkedBudget(options.budget ?? {}),
+    compaction: checkedCompaction(options.compaction ?? {}),
   });
 }

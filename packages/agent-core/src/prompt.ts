@@ -12,6 +12,7 @@ import type {
   LanguageModelV3ToolResultPart,
   SharedV3ProviderOptions,
 } from "@ai-sdk/provider";
+import { summaryForModel } from "./compaction/summary-text.ts";
 import type { AssistantBody, EntryBody, ProviderFields, ToolBody } from "@turnkeeper/state-store";
 
 type AssistantContent = LanguageModelV3TextPart | LanguageModelV3ReasoningPart | LanguageModelV3ToolCallPart;
@@ -70,6 +71,8 @@ export class GrowingPrompt {
       case "notice":
         return;
       case "summary":
+        this.#close();
+        return this.#append(userMessage(summaryForModel(body)));
       case "user":
         if (body.text.trim() === "") return;
         this.#close();

@@ -11,6 +11,9 @@ import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { ResolvedModel } from "@turnkeeper/models";
 import type { AssistantBody, EntryDraft, StateStore, Usage } from "@turnkeeper/state-store";
+import { contextLimits } from "./compaction/context-limits.ts";
+import { estimateTokens } from "./compaction/token-estimate.ts";
+import { TurnCompaction } from "./compaction/turn-compaction.ts";
 import type { Conversation } from "./conversation.ts";
 import type { TurnEventBody } from "./events.ts";
 import { callModel } from "./model-call.ts";
@@ -46,6 +49,7 @@ export interface LoopSettings {
   readonly modelAttempts: number;
   readonly toolConcurrency: number;
   readonly silenceMs: number;
+  readonly compaction: { readonly threshold: number | undefined; readonly contextTimeoutMs: number };
 }
 
 /** What a step leaves: the turn goes on with the next one, or it ends. */
@@ -64,6 +68,7 @@ export class TurnLoop {
   readonly #conversation: Conversation;
   readonly #declarations: LanguageModelV3FunctionTool[];
   readonly #steers: Steers;
+  readonly #compaction: TurnCompaction;
   readonly #callIds = new Set<string>();
   #usage: Usage = {};
   #stepCount = 0;
@@ -76,6 +81,22 @@ export class TurnLoop {
     this.#conversation = conversation;
     this.#declarations = [...deps.tools.values()].map(declarationOf);
     this.#steers = new Steers(deps.store, scope);
+    this.#compaction = this.#makeCompaction();
+  }
+
+  #makeCompaction(): TurnCompaction {
+    const { system = "", modelAttempts, compaction } = this.#settings;
+    return new TurnCompaction(
+      { ...this.#deps, onUsage: (usage) => void (this.#usage = addUsage(this.#usage, usage)) },
+      {
+        contextTimeoutMs: compaction.contextTimeoutMs,
+        modelAttempts,
+        overheadTokens: () => estimateTokens(system + JSON.stringify(this.#declarations)),
+      },
+      contextLimits(this.#deps.model.contextWindowTokens, compaction.threshold),
+      this.#scope,
+      this.#conversation,
+    );
   }
 
   /** Never rejects: an error is an ending too, and it keeps what had come of the answer. */
@@ -91,7 +112,10 @@ export class TurnLoop {
       if (spent) return spent;
       this.#stepCount++;
       await this.#takeSteers();
-      const end = await this.#finishStep(await this.#askModel());
+      await this.#compaction.whenDue();
+      let step = await this.#askModel();
+      while (await this.#compaction.mends(step)) step = await this.#askModel();
+      const end = await this.#finishStep(step);
       if (end.kind === "end") return end.ending;
       if (this.#scope.storeFailure) throw this.#scope.storeFailure;
     }

@@ -23,6 +23,8 @@ export interface Bench {
     /** What the agent is given in place of the bench's own store. */
     store?: StateStore,
   ): Promise<{ agent: Agent; model: ScriptedModel }>;
+  /** An agent on a model of the caller's own making. */
+  agentOn(model: ScriptedModel, options?: AgentOptions, tools?: readonly AnyTool[], store?: StateStore): Promise<Agent>;
   /** Lets everything settle, moving time in small steps, until the call has ended. */
   finished(turn: Turn): Promise<TurnFinished>;
   /** The events of a call that has ended. */
@@ -35,16 +37,20 @@ export function createBench(): Bench {
   const store = createMemoryStore({ host });
   const scheduler = createPeriodicScheduler({ host });
   const agents: Agent[] = [];
+  const agentOn: Bench["agentOn"] = async (model, options = {}, tools = [], given = store) => {
+    const presence = await openProcessPresence({ host });
+    const agent = await createAgent({ store: given, model, tools, host, scheduler, presence }, options);
+    agents.push(agent);
+    return agent;
+  };
   return {
     host,
     store,
     scheduler,
+    agentOn,
     agent: async (steps, options = {}, tools = [], silenceMs, given) => {
       const model = { ...scriptedModel(steps), ...(silenceMs === undefined ? {} : { silenceMs }) };
-      const presence = await openProcessPresence({ host });
-      const agent = await createAgent({ store: given ?? store, model, tools, host, scheduler, presence }, options);
-      agents.push(agent);
-      return { agent, model };
+      return { agent: await agentOn(model, options, tools, given), model };
     },
     finished: async (turn) => {
       let finished: TurnFinished | undefined;

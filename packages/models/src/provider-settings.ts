@@ -13,6 +13,8 @@ export interface ProviderSettings {
   readonly apiKeyEnv?: string;
   /** Longest silence of one model wait, in milliseconds. */
   readonly silenceMs?: number;
+  /** How many tokens one request and its answer may have together. Default: unknown. */
+  readonly contextWindowTokens?: number;
   /** Which of OpenAI's two APIs to speak; `openai` only. Default: `responses` at api.openai.com, `chat` anywhere else. */
   readonly api?: "chat" | "responses";
 }
@@ -42,6 +44,7 @@ export interface ResolvedSettings {
   readonly apiKey: string | undefined;
   /** Undefined when nobody set one. */
   readonly silenceMs: number | undefined;
+  readonly contextWindowTokens: number | undefined;
   readonly idleTimeoutMs: number;
   readonly api: "chat" | "responses";
   readonly subject: CallSubject;
@@ -73,6 +76,7 @@ const settingKeys: readonly string[] = [
   "baseUrl",
   "apiKeyEnv",
   "silenceMs",
+  "contextWindowTokens",
   "api",
 ] satisfies (keyof ProviderSettings)[];
 const configurable: readonly string[] = providerNames.filter((name) => name !== "demo");
@@ -91,6 +95,14 @@ function checkedMs(path: string, ms: number | undefined, leastMs: number): numbe
   throw choiceError(
     "MODEL_OPTION_INVALID",
     `Option ${path} must be a finite number of milliseconds, at least ${leastMs}, got ${String(ms)}.`,
+  );
+}
+
+function checkedTokens(path: string, tokens: number | undefined): number | undefined {
+  if (tokens === undefined || (Number.isSafeInteger(tokens) && tokens > 0)) return tokens;
+  throw choiceError(
+    "MODEL_OPTION_INVALID",
+    `Option ${path} must be a whole number of tokens above 0, got ${String(tokens)}.`,
   );
 }
 
@@ -211,6 +223,7 @@ export function resolveSettings(
     baseUrl: provider === "anthropic" ? withVersion(baseUrl) : baseUrl,
     apiKey,
     silenceMs,
+    contextWindowTokens: checkedTokens(`providers.${provider}.contextWindowTokens`, settings.contextWindowTokens),
     idleTimeoutMs,
     api: settings.api ?? (isOfficialOpenAi(url) ? "responses" : "chat"),
     subject,

@@ -38,11 +38,12 @@ export async function resolveModel(name: string, options: ResolveModelOptions): 
     timers: options.host.timers,
     isClosed: () => isClosed,
   });
-  const { silenceMs, subject } = settings;
+  const { silenceMs, contextWindowTokens, subject } = settings;
   return {
     id: subject.id,
     languageModel,
     ...(silenceMs === undefined ? {} : { silenceMs }),
+    ...(contextWindowTokens === undefined ? {} : { contextWindowTokens }),
     close,
     [Symbol.asyncDispose]: close,
   };

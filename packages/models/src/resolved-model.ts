@@ -14,6 +14,11 @@ export interface ResolvedModel extends AsyncDisposable {
    * nobody set one; then the turn's own bound holds.
    */
   readonly silenceMs?: number;
+  /**
+   * How many tokens one request and its answer may have together. Absent when nobody said; then only the provider's own
+   * refusal tells.
+   */
+  readonly contextWindowTokens?: number;
   /** One line the user should see before the first call. */
   readonly note?: string;
   /** Ends running calls with `MODEL_CLOSED` and closes every socket. Safe to repeat; later calls get `MODEL_CLOSED`. */

@@ -64,6 +64,8 @@ export interface ToolBody {
 export interface SummaryBody {
   readonly role: "summary";
   readonly text: string;
+  /** What users said in what it replaces, in their own words, oldest first: a summary may miss what one asked for. */
+  readonly userTexts?: readonly string[];
 }
 
 /** Said by the machinery (why a turn ended, what came late): shown to people, not sent to the model as an answer. */

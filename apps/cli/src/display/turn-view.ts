@@ -2,6 +2,7 @@ import type { Turn, TurnEvent, TurnFinished } from "@turnkeeper/agent-core";
 import type { Output } from "../output.ts";
 import { PlainAnswer, RenderedAnswer } from "./answer-text.ts";
 import type { AnswerText } from "./answer-text.ts";
+import { compactionLine } from "./compaction-line.ts";
 import { finishedLine, holderText } from "./finished-line.ts";
 import type { Screen } from "./screen.ts";
 import { printable } from "./style.ts";
@@ -125,6 +126,13 @@ export class TextView implements TurnView {
         screen.busy("waiting to try again");
         break;
       }
+      case "compaction.started":
+      case "compaction.finished":
+      case "compaction.deferred":
+        screen.note(style.dim(compactionLine(event)));
+        if (event.type === "compaction.started") screen.busy("summarising");
+        else screen.busy("thinking");
+        break;
       case "usage":
         break;
       case "turn.finished":

@@ -1,0 +1,54 @@
+import { entryText } from "@turnkeeper/state-store";
+import type { Entry } from "@turnkeeper/state-store";
+import { cutText } from "./cut-text.ts";
+
+const lengthMax = 12_000;
+const earlierLengthMax = 6_000;
+const lineLength = 240;
+
+function oneLine(text: string): string {
+  const line = text.replaceAll(/\s+/g, " ").trim();
+  return line.length <= lineLength ? line : `${line.slice(0, lineLength).toWellFormed()}…`;
+}
+
+function lineOf({ body }: Entry): readonly string[] {
+  switch (body.role) {
+    case "notice":
+    case "summary":
+      return [];
+    case "user":
+      return [`- The user: ${oneLine(body.text)}`];
+    case "tool":
+      return [`- ${body.name} ${body.status === "ok" ? "answered" : body.status}: ${oneLine(entryText(body))}`];
+    case "assistant": {
+      const text = oneLine(entryText(body));
+      const calls = body.parts.flatMap((part) =>
+        part.type === "tool-call" ? [`- The assistant called ${part.name} ${oneLine(JSON.stringify(part.input))}`] : [],
+      );
+      return [...(text === "" ? [] : [`- The assistant: ${text}`]), ...calls];
+    }
+  }
+}
+
+/**
+ * What can be said of a basis without a model: the summary before it, and a line for each step, the newest first to be
+ * kept. Pure: the same basis has the same one.
+ */
+export function fallbackSummary(basis: readonly Entry[]): string {
+  const earlier = basis.flatMap(({ body }) => (body.role === "summary" ? [body.text] : []));
+  const kept: string[] = [];
+  const lines = basis.flatMap(lineOf);
+  let restLength = lengthMax;
+  for (const line of lines.toReversed()) {
+    restLength -= line.length + 1;
+    if (restLength < 0) break;
+    kept.push(line);
+  }
+  const leftOut = lines.length - kept.length;
+  return [
+    "No model was there to write this summary: it is made of the beginnings of what was said and done.",
+    ...earlier.map((text) => cutText(text, earlierLengthMax)),
+    ...(leftOut > 0 ? [`- (${leftOut} earlier steps are left out)`] : []),
+    ...kept.toReversed(),
+  ].join("\n");
+}
