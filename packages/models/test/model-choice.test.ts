@@ -170,7 +170,7 @@ describe("options", () => {
     [
       "an unknown setting of a provider",
       { providers: { openai: { base_url: "x" } } },
-      "Option providers.openai.base_url is unknown; expected one of baseUrl, apiKeyEnv, silenceMs, api.",
+      "Option providers.openai.base_url is unknown; expected one of baseUrl, apiKeyEnv, silenceMs, contextWindowTokens, api.",
     ],
     [
       "a bound that is no number",

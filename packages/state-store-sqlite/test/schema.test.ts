@@ -1,4 +1,4 @@
-import { copyFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemHost } from "@turnkeeper/kernel";
 import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
@@ -27,6 +27,11 @@ test("the committed schema is what the migrations make", async () => {
   const path = join(folder(), "state.db");
   await (await openSqliteStore(path, { host: systemHost })).close();
   await expect(dump(path)).toMatchFileSnapshot("../schema.sql");
+});
+
+test("migrations are numbered one by one, without a hole and none twice", () => {
+  const names = readdirSync(new URL("../migrations/", import.meta.url)).toSorted();
+  expect(names.map((name) => Number(name.slice(0, 4)))).toEqual(names.map((_, index) => index + 1));
 });
 
 test("opening again changes nothing of the schema", async () => {

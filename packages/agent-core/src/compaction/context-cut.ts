@@ -1,4 +1,3 @@
-import { callsOf } from "@turnkeeper/state-store";
 import type { Entry } from "@turnkeeper/state-store";
 import { entryTokens } from "./token-estimate.ts";
 
@@ -34,8 +33,10 @@ function cutPlaces(entries: readonly Entry[]): readonly boolean[] {
   let lastResultAt = -1;
   return entries.map(({ turnId, body }, index) => {
     const mayCut = lastResultAt < index;
-    for (const { callId } of callsOf(body))
-      lastResultAt = Math.max(lastResultAt, resultAt.get(`${turnId}/${callId}`) ?? -1);
+    for (const part of body.role === "assistant" ? body.parts : []) {
+      if (part.type === "tool-call")
+        lastResultAt = Math.max(lastResultAt, resultAt.get(`${turnId}/${part.callId}`) ?? -1);
+    }
     return mayCut;
   });
 }

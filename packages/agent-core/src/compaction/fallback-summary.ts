@@ -1,4 +1,3 @@
-import { entryText } from "@turnkeeper/state-store";
 import type { Entry } from "@turnkeeper/state-store";
 import { cutText } from "./cut-text.ts";
 
@@ -18,15 +17,16 @@ function lineOf({ body }: Entry): readonly string[] {
       return [];
     case "user":
       return [`- The user: ${oneLine(body.text)}`];
-    case "tool":
-      return [`- ${body.name} ${body.status === "ok" ? "answered" : body.status}: ${oneLine(entryText(body))}`];
-    case "assistant": {
-      const text = oneLine(entryText(body));
-      const calls = body.parts.flatMap((part) =>
-        part.type === "tool-call" ? [`- The assistant called ${part.name} ${oneLine(JSON.stringify(part.input))}`] : [],
-      );
-      return [...(text === "" ? [] : [`- The assistant: ${text}`]), ...calls];
+    case "tool": {
+      const output = typeof body.output === "string" ? body.output : JSON.stringify(body.output);
+      return [`- ${body.name} ${body.status === "ok" ? "answered" : body.status}: ${oneLine(output)}`];
     }
+    case "assistant":
+      return body.parts.flatMap((part) => {
+        if (part.type === "reasoning") return [];
+        if (part.type === "text") return [`- The assistant: ${oneLine(part.text)}`];
+        return [`- The assistant called ${part.name} ${oneLine(JSON.stringify(part.input))}`];
+      });
   }
 }
 
