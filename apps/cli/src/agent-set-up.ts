@@ -35,12 +35,14 @@ async function takeSeat(context: CommandContext): Promise<Seat> {
 }
 
 /** The configuration in an agent's own words: milliseconds, camel case. */
-export function agentOptionsOf(config: Config, workspace: string): AgentOptions {
-  const { turn_lease, turn_liveness, max_iterations } = config.agent;
+export function agentOptionsOf(config: Config, workspace: string, isAttended: boolean): AgentOptions {
+  const { turn_lease, turn_liveness, max_iterations, guardrails } = config.agent;
   return {
     system: systemPrompt(workspace),
     workspace,
     maxIterations: max_iterations,
+    // Who watches a turn stops it; where nobody does, it stops itself.
+    guardrails: { hardStop: guardrails.hard_stop === "auto" ? !isAttended : guardrails.hard_stop === "on" },
     lease: { ttlMs: turn_lease.ttl_s * 1000, renewEveryMs: turn_lease.renew_s * 1000 },
     liveness: turn_liveness.timeout_s > 0 && {
       timeoutMs: turn_liveness.timeout_s * 1000,
@@ -102,7 +104,7 @@ export async function seatAgent(
   const [{ createAgent }, tools] = await Promise.all([import("@turnkeeper/agent-core"), toolsOf(io, context)]);
   const agent = await createAgent(
     { store: seat.store, model, tools, host: systemHost, presence: seat.presence, endProcesses: endLeftProcesses },
-    agentOptionsOf(context.config, workingFolderOf(io)),
+    agentOptionsOf(context.config, workingFolderOf(io), io.stderr.isTerminal),
   );
   return { agent, model, close: () => closeAll([() => model.close(), () => agent.close()]) };
 }

@@ -60,6 +60,8 @@ const body = z.discriminatedUnion("role", [
     name: text,
     status: z.enum(["ok", "error", "denied", "interrupted", "unknown"]),
     output: z.json(),
+    note: text.optional(),
+    repeats: text.optional(),
   }),
   z.strictObject({ role: z.literal("summary"), text }),
   z.strictObject({ role: z.literal("notice"), text }),

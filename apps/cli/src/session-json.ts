@@ -55,7 +55,14 @@ function bodyJson({ body }: Entry): Record<string, unknown> {
       };
     }
     case "tool":
-      return { callId: body.callId, name: body.name, status: body.status, output: body.output };
+      return {
+        callId: body.callId,
+        name: body.name,
+        status: body.status,
+        output: body.output,
+        ...(body.note === undefined ? {} : { note: body.note }),
+        ...(body.repeats === undefined ? {} : { repeats: body.repeats }),
+      };
     case "summary":
     case "notice":
       return { text: body.text };

@@ -18,6 +18,7 @@ import type { ToolSet } from "./tool-input.ts";
 import type { AnyTool } from "./tool.ts";
 import type { RunOptions, StopOptions, Turn } from "./turn-call.ts";
 import { TurnLoop } from "./turn-loop.ts";
+import { turnSoFar } from "./turn-so-far.ts";
 
 /** What a turn runs on; everything but the store has a default. */
 export interface MachineryDeps {
@@ -69,13 +70,14 @@ function loopBody(parts: LoopParts, options: ResolvedAgentOptions): TurnBody {
   const silenceMs = parts.model.silenceMs ?? options.liveness?.timeoutMs ?? 600_000;
   return {
     run: async (scope, start) => {
-      const conversation = await conversations.upTo(start.input, start.revision);
+      const { conversation, soFar } = await conversations.upTo(start.input, start.revision);
       running.set(scope.sessionId, conversation);
       const loop = new TurnLoop(
         { ...parts, approval: start.approval, emit: start.emit },
         { ...options, silenceMs },
         scope,
         conversation,
+        turnSoFar(soFar, parts.tools, options.guardrails),
       );
       return loop.run();
     },

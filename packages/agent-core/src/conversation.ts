@@ -1,7 +1,7 @@
 import type { LanguageModelV3Prompt } from "@ai-sdk/provider";
 import { contextBodies } from "./compaction/context-bodies.ts";
 import { ContextMeter } from "./compaction/context-meter.ts";
-import type { EntryBody, StateStore, TakenInput } from "@turnkeeper/state-store";
+import type { Entry, EntryBody, StateStore, TakenInput } from "@turnkeeper/state-store";
 import { GrowingPrompt } from "./prompt.ts";
 
 /**
@@ -13,6 +13,7 @@ export class Conversation {
   #bodies: EntryBody[] = [];
   #prompt: GrowingPrompt;
   readonly #meter = new ContextMeter();
+  #replacedCount = 0;
 
   constructor(modelId: string, bodies: Iterable<EntryBody> = []) {
     this.#modelId = modelId;
@@ -22,6 +23,11 @@ export class Conversation {
 
   get bodies(): readonly EntryBody[] {
     return this.#bodies;
+  }
+
+  /** How often all of it was replaced. */
+  get replacedCount(): number {
+    return this.#replacedCount;
   }
 
   add(body: EntryBody): void {
@@ -36,6 +42,7 @@ export class Conversation {
 
   /** Other entries in place of all there are: what a compaction left. */
   replace(bodies: Iterable<EntryBody>): void {
+    this.#replacedCount++;
     this.#bodies = [];
     this.#meter.forget();
     this.#prompt = new GrowingPrompt(this.#modelId);
@@ -68,16 +75,25 @@ export class Conversations {
     this.#modelId = modelId;
   }
 
-  /** The conversation up to and with `input`, the caller's own to grow. `revision` is the grant's. */
-  async upTo(input: TakenInput, revision: number): Promise<Conversation> {
+  /**
+   * The conversation up to and with `input`, the caller's own to grow, and the entries that the input's turn has written
+   * already, where another process began it. `revision` is the grant's.
+   */
+  async upTo(input: TakenInput, revision: number): Promise<{ conversation: Conversation; soFar: readonly Entry[] }> {
     const known = this.#known.get(input.sessionId);
     this.#known.delete(input.sessionId);
     if (known?.revision === revision) {
       known.conversation.add({ role: "user", text: input.text, inputId: input.inputId });
-      return known.conversation;
+      return { conversation: known.conversation, soFar: [] };
     }
-    const { entries } = await this.#store.transcript.load(input.sessionId);
-    return new Conversation(this.#modelId, contextBodies(entries));
+    const { sessionId, turnId } = input;
+    const { entries } = await this.#store.transcript.load(sessionId);
+    const conversation = new Conversation(this.#modelId, contextBodies(entries));
+    const isBegun = entries.some((entry) => entry.turnId === turnId && entry.body.role !== "user");
+    if (!isBegun) return { conversation, soFar: [] };
+    // What a summary stands for counts too.
+    const { entries: soFar } = await this.#store.transcript.load(sessionId, { turnId, all: true });
+    return { conversation, soFar };
   }
 
   /** Keeps a conversation for the next turn; it must be exactly what the store has at `revision`. */

@@ -22,6 +22,8 @@ export type TurnEventBody =
       readonly ok: boolean;
       readonly output: JsonValue;
       readonly durationMs: number;
+      /** What the model is told beside the output: that it repeats itself. */
+      readonly note?: string;
     }
   /** An observation, never a verdict. */
   | { readonly type: "turn.stalled"; readonly idleMs: number; readonly lastProgress: string }

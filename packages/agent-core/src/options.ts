@@ -44,6 +44,10 @@ export interface AgentOptions {
     /** How long the model may be silent over a summary; five times that ends it. Default 120,000. */
     readonly contextTimeoutMs?: number;
   };
+  readonly guardrails?: {
+    /** Whether a turn that goes round in circles is ended; else its model is only told. Default false: somebody watches. */
+    readonly hardStop?: boolean;
+  };
 }
 
 export interface ResolvedAgentOptions {
@@ -58,6 +62,7 @@ export interface ResolvedAgentOptions {
   readonly toolConcurrency: number;
   readonly budget: TurnBudget;
   readonly compaction: { readonly threshold: number | undefined; readonly contextTimeoutMs: number };
+  readonly guardrails: { readonly hardStop: boolean };
 }
 
 interface AgentDefaults {
@@ -69,6 +74,7 @@ interface AgentDefaults {
   readonly modelAttempts: number;
   readonly toolConcurrency: number;
   readonly compaction: { readonly contextTimeoutMs: number };
+  readonly guardrails: { readonly hardStop: boolean };
 }
 
 /** What an option that is not given takes; the reason of each number stands at the option. */
@@ -81,6 +87,7 @@ export const agentDefaults: AgentDefaults = Object.freeze({
   modelAttempts: 3,
   toolConcurrency: 8,
   compaction: Object.freeze({ contextTimeoutMs: 120_000 }),
+  guardrails: Object.freeze({ hardStop: false }),
 });
 
 const known = new Set<keyof AgentOptions>([
@@ -95,6 +102,7 @@ const known = new Set<keyof AgentOptions>([
   "toolConcurrency",
   "budget",
   "compaction",
+  "guardrails",
 ]);
 
 function refuse(option: string, expected: string, got: unknown): never {
@@ -128,6 +136,14 @@ function checkedCompaction({
   if (threshold !== undefined && positive("compaction.threshold", threshold) > 1)
     refuse("compaction.threshold", "a share of at most 1", threshold);
   return Object.freeze({ threshold, contextTimeoutMs: positive("compaction.contextTimeoutMs", contextTimeoutMs) });
+}
+
+function checkedGuardrails(guardrails: NonNullable<AgentOptions["guardrails"]>): ResolvedAgentOptions["guardrails"] {
+  const { hardStop = agentDefaults.guardrails.hardStop, ...unknown } = guardrails;
+  const [stranger] = Object.keys(unknown);
+  if (stranger !== undefined) refuse(`guardrails.${stranger}`, "hardStop", "an unknown option");
+  if (typeof hardStop !== "boolean") refuse("guardrails.hardStop", "true or false", hardStop);
+  return Object.freeze({ hardStop });
 }
 
 /** Checks every value and the relations between them; throws `OPTION_INVALID` naming option, expectation and value. */
@@ -167,5 +183,6 @@ export function resolveAgentOptions(options: AgentOptions, workingFolder: string
     toolConcurrency: count("toolConcurrency", options.toolConcurrency ?? agentDefaults.toolConcurrency),
     budget: checkedBudget(options.budget ?? {}),
     compaction: checkedCompaction(options.compaction ?? {}),
+    guardrails: checkedGuardrails(options.guardrails ?? {}),
   });
 }

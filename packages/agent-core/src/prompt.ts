@@ -36,13 +36,14 @@ function assistantContent(body: AssistantBody, modelId: string): AssistantConten
   });
 }
 
-function resultPart(body: ToolBody): LanguageModelV3ToolResultPart {
-  const isError = body.status !== "ok";
+function resultPart({ callId, name, status, output: said, note }: ToolBody): LanguageModelV3ToolResultPart {
+  const isError = status !== "ok";
+  const text = typeof said === "string" ? said || "(no output)" : JSON.stringify(said);
   const output =
-    typeof body.output === "string"
-      ? ({ type: isError ? "error-text" : "text", value: body.output || "(no output)" } as const)
-      : ({ type: isError ? "error-json" : "json", value: body.output as never } as const);
-  return { type: "tool-result", toolCallId: body.callId, toolName: body.name, output };
+    typeof said === "string" || note !== undefined
+      ? ({ type: isError ? "error-text" : "text", value: note === undefined ? text : `${text}\n\n${note}` } as const)
+      : ({ type: isError ? "error-json" : "json", value: said as never } as const);
+  return { type: "tool-result", toolCallId: callId, toolName: name, output };
 }
 
 function unanswered({ toolCallId, toolName }: LanguageModelV3ToolCallPart): LanguageModelV3ToolResultPart {

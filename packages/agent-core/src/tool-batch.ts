@@ -2,6 +2,8 @@ import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { EntryDraft, ToolBody } from "@turnkeeper/state-store";
 import type { TurnEventBody } from "./events.ts";
+import { stubOf } from "./guardrails.ts";
+import type { GuardedCall, Guardrails, GuardJudgement } from "./guardrails.ts";
 import { notStarted, runToolCall } from "./tool-call.ts";
 import type { Approval, PreparedCall, ToolRunDeps } from "./tool-call.ts";
 import type { TurnScope } from "./turn-machinery.ts";
@@ -11,6 +13,7 @@ export interface ToolBatchDeps {
   readonly scope: TurnScope;
   readonly workspace: string;
   readonly approval: Approval;
+  readonly guardrails: Guardrails;
   readonly emit: (event: TurnEventBody) => void;
   /** Told each result once it is stored, in the order of the calls. */
   onResult(call: PreparedCall, body: ToolBody): void;
@@ -22,10 +25,24 @@ interface Finished {
   readonly durationMs: number | undefined;
 }
 
+/** A call as the guardrails see it. */
+export function guarded(call: PreparedCall): GuardedCall {
+  return { callId: call.callId, name: call.name, input: call.parsed.stored, traits: call.tool?.traits };
+}
+
+/** The result as it is stored, with what the guardrails make of it. */
+function judged(body: ToolBody, { note, repeats }: GuardJudgement): ToolBody {
+  return {
+    ...body,
+    ...(repeats === undefined ? {} : { output: stubOf(repeats, body.output), repeats }),
+    ...(note === undefined ? {} : { note }),
+  };
+}
+
 /**
  * The calls of one step: at most `concurrency` at once, an exclusive one alone, and a result for each, stored in the
- * order the model gave the calls in, whatever order they ended in. After a stop or a failure of the store nothing
- * starts (INT-2), and what did not start has its result too (PAIR-1).
+ * order the model gave the calls in, whatever order they ended in. After a stop, a judgement of the guardrails or a failure of
+ * the store nothing starts (INT-2), and what did not start has its result too (PAIR-1).
  */
 export class ToolBatch {
   readonly #deps: ToolBatchDeps;
@@ -36,11 +53,17 @@ export class ToolBatch {
   #storing: Promise<void> = Promise.resolve();
   #asking: Promise<unknown> = Promise.resolve();
   #failure: { readonly error: unknown } | undefined;
+  #halt: GuardJudgement["halt"];
 
   constructor(deps: ToolBatchDeps, calls: readonly PreparedCall[], concurrency: number) {
     this.#deps = deps;
     this.#calls = calls;
     this.#concurrency = concurrency;
+  }
+
+  /** Why the turn must end, where the calls go round in circles. */
+  get halt(): GuardJudgement["halt"] {
+    return this.#halt;
   }
 
   /** Resolves when every call has its stored result; rejects, once nothing of it runs any more, with what a write threw. */
@@ -61,20 +84,24 @@ export class ToolBatch {
 
   get #isOver(): boolean {
     const { interrupt, storeFailure } = this.#deps.scope;
-    return interrupt.signal.aborted || storeFailure !== undefined || this.#failure !== undefined;
+    const mayNotGoOn = this.#halt !== undefined || storeFailure !== undefined || this.#failure !== undefined;
+    return mayNotGoOn || interrupt.signal.aborted;
   }
 
   /** Never rejects. */
   async #bringToResult(index: number, call: PreparedCall): Promise<void> {
     this.#finished[index] = this.#isOver
-      ? { body: { role: "tool", callId: call.callId, name: call.name, ...notStarted }, durationMs: undefined }
+      ? {
+          body: notStarted(call, this.#halt ? "the turn was ended for repeating itself" : undefined),
+          durationMs: undefined,
+        }
       : await this.#run(call);
     this.#storing = this.#storing.then(() => this.#store());
     await this.#storing;
   }
 
   async #run(call: PreparedCall): Promise<Finished> {
-    const { host, scope, workspace, approval, emit } = this.#deps;
+    const { host, scope, workspace, approval, guardrails, emit } = this.#deps;
     let startedAtMs: number | undefined;
     const deps: ToolRunDeps = {
       host,
@@ -88,7 +115,13 @@ export class ToolBatch {
         emit({ type: "tool.started", callId, name, input: parsed.stored });
       },
     };
-    const body = await runToolCall(deps, call);
+    const place = guardrails.reserve(guarded(call));
+    if (!place) deps.onStarted(call);
+    const body = place
+      ? await runToolCall(deps, call)
+      : { role: "tool" as const, callId: call.callId, name: call.name, ...guardrails.refusalOf(guarded(call)) };
+    const hasRun = startedAtMs !== undefined && body.status !== "denied" && call.parsed.kind === "valid";
+    if (!hasRun) place?.rollback();
     const durationMs = startedAtMs === undefined ? undefined : Math.round(host.clock.monotonicMs() - startedAtMs);
     return { body, durationMs };
   }
@@ -111,22 +144,24 @@ export class ToolBatch {
     }
     if (ready.length === 0 || this.#failure) return;
     this.#storedCount += ready.length;
-    const { scope, emit } = this.#deps;
-    const drafts = ready.map(({ finished: { body } }): EntryDraft => ({
-      key: `${scope.turnId}/${body.callId}/result`,
-      body,
-    }));
+    const { scope, emit, guardrails } = this.#deps;
+    const results = ready.map(({ call, finished: { body, durationMs } }) => {
+      const judgement = guardrails.observe(guarded(call), body);
+      this.#halt ??= judgement.halt;
+      return { call, body: judged(body, judgement), durationMs };
+    });
+    const drafts = results.map(({ body }): EntryDraft => ({ key: `${scope.turnId}/${body.callId}/result`, body }));
     try {
       await scope.append(drafts);
     } catch (error) {
       return this.#fail(error);
     }
-    for (const { call, finished } of ready) {
-      const { body, durationMs } = finished;
+    for (const { call, body, durationMs } of results) {
       this.#deps.onResult(call, body);
       if (durationMs === undefined) continue;
-      const { callId, name, output } = body;
-      emit({ type: "tool.finished", callId, name, ok: body.status === "ok", output, durationMs });
+      const { callId, name, output, note } = body;
+      const ok = body.status === "ok";
+      emit({ type: "tool.finished", callId, name, ok, output, durationMs, ...(note === undefined ? {} : { note }) });
     }
   }
 

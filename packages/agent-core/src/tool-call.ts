@@ -176,11 +176,11 @@ async function execute(deps: ToolRunDeps, call: PreparedCall, tool: ToolDefiniti
   return settled;
 }
 
-/** A result for a call that never started, because the turn was stopped first. */
-export const notStarted: Settled = {
-  status: "interrupted",
-  output: "Not run: the turn was stopped before this call started.",
-};
+/** A result for a call that never started. */
+export function notStarted(call: Pick<PreparedCall, "callId" | "name">, why = "the turn was stopped"): ToolBody {
+  const { callId, name } = call;
+  return { role: "tool", callId, name, status: "interrupted", output: `Not run: ${why} before this call started.` };
+}
 
 /**
  * Runs one prepared call to its one result. Nothing the tool does can end the turn: bad arguments, a throw, a refusal
@@ -210,7 +210,7 @@ export async function runToolCall(deps: ToolRunDeps, call: PreparedCall): Promis
     deps.onStarted(call);
     return settle(await execute(deps, call, typed, parsed.value));
   } catch (error) {
-    if (deps.scope.interrupt.signal.aborted || CodedError.is(error, "LEASE_LOST")) return settle(notStarted);
+    if (deps.scope.interrupt.signal.aborted || CodedError.is(error, "LEASE_LOST")) return notStarted(call);
     return settle({ status: "error", output: messageOf(error) });
   }
 }

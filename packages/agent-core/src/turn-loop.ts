@@ -15,6 +15,7 @@ import { contextLimits } from "./compaction/context-limits.ts";
 import { estimateTokens } from "./compaction/token-estimate.ts";
 import { TurnCompaction } from "./compaction/turn-compaction.ts";
 import type { Conversation } from "./conversation.ts";
+import type { Guardrails } from "./guardrails.ts";
 import type { TurnEventBody } from "./events.ts";
 import { callModel } from "./model-call.ts";
 import type { ModelStep } from "./model-call.ts";
@@ -31,6 +32,7 @@ import { budgetEnding } from "./turn-budget.ts";
 import type { TurnBudget } from "./turn-budget.ts";
 import { endingOf, interruptedEnding } from "./turn-machinery.ts";
 import type { TurnEnding, TurnScope } from "./turn-machinery.ts";
+import type { TurnSoFar } from "./turn-so-far.ts";
 
 export interface LoopDeps {
   readonly store: StateStore;
@@ -69,18 +71,31 @@ export class TurnLoop {
   readonly #declarations: LanguageModelV3FunctionTool[];
   readonly #steers: Steers;
   readonly #compaction: TurnCompaction;
-  readonly #callIds = new Set<string>();
-  #usage: Usage = {};
-  #stepCount = 0;
+  readonly #callIds: Set<string>;
+  readonly #guardrails: Guardrails;
+  #replacedCount: number;
+  #usage: Usage;
+  #stepCount: number;
   #answer: AssistantBody | undefined;
 
-  constructor(deps: LoopDeps, settings: LoopSettings, scope: TurnScope, conversation: Conversation) {
+  constructor(
+    deps: LoopDeps,
+    settings: LoopSettings,
+    scope: TurnScope,
+    conversation: Conversation,
+    { callIds, guardrails, usage, stepCount }: TurnSoFar,
+  ) {
     this.#deps = deps;
     this.#settings = settings;
     this.#scope = scope;
     this.#conversation = conversation;
     this.#declarations = [...deps.tools.values()].map(declarationOf);
     this.#steers = new Steers(deps.store, scope);
+    this.#callIds = new Set(callIds);
+    this.#guardrails = guardrails;
+    this.#replacedCount = conversation.replacedCount;
+    this.#usage = usage;
+    this.#stepCount = stepCount;
     this.#compaction = this.#makeCompaction();
   }
 
@@ -198,10 +213,11 @@ export class TurnLoop {
     this.#answer = body;
     if (prepared.length === 0) return this.#finishAnswer(draft);
     await this.#scope.append([draft]);
-    await this.#runCalls(prepared);
-    return this.#scope.interrupt.signal.aborted
-      ? { kind: "end", ending: interruptedEnding(this.#scope.interrupt) }
-      : { kind: "next" };
+    const halt = await this.#runCalls(prepared);
+    if (this.#scope.interrupt.signal.aborted) return { kind: "end", ending: interruptedEnding(this.#scope.interrupt) };
+    if (!halt) return { kind: "next" };
+    const reason = `GUARDRAIL_${halt.rule.toUpperCase().replaceAll("-", "_")}`;
+    return { kind: "end", ending: { outcome: "failed", reason, detail: halt.detail } };
   }
 
   /** A stop ends the turn; a redirect keeps what had come, marked, and the turn goes on with the message that cut it. */
@@ -258,13 +274,16 @@ export class TurnLoop {
     return [{ key: `${this.#scope.turnId}/${this.#stepCount}/assistant`, body: this.#answer }];
   }
 
-  async #runCalls(prepared: readonly PreparedCall[]): Promise<void> {
+  async #runCalls(prepared: readonly PreparedCall[]): Promise<ToolBatch["halt"]> {
     const { host, approval, emit } = this.#deps;
+    if (this.#conversation.replacedCount > this.#replacedCount) this.#guardrails.contextReplaced();
+    this.#replacedCount = this.#conversation.replacedCount;
     const batch = new ToolBatch(
       {
         host,
         approval,
         emit,
+        guardrails: this.#guardrails,
         scope: this.#scope,
         workspace: this.#settings.workspace,
         onResult: (_call, body) => this.#conversation.add(body),
@@ -273,5 +292,6 @@ export class TurnLoop {
       this.#settings.toolConcurrency,
     );
     await batch.run();
+    return batch.halt;
   }
 }

@@ -43,7 +43,7 @@ export type WithTurnResult<Value> =
 
 export type WithTurnOptions = Omit<
   AgentOptions,
-  "system" | "workspace" | "maxIterations" | "modelAttempts" | "toolConcurrency" | "budget"
+  "system" | "workspace" | "maxIterations" | "modelAttempts" | "toolConcurrency" | "budget" | "guardrails"
 > &
   Pick<RunOptions, "inputId" | "onBusy">;
 

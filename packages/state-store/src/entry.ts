@@ -59,6 +59,10 @@ export interface ToolBody {
   readonly name: string;
   readonly status: ToolStatus;
   readonly output: JsonValue;
+  /** Said to the model beside the result: that it goes round in circles. */
+  readonly note?: string;
+  /** The call whose result this is again; `output` only says so. */
+  readonly repeats?: string;
 }
 
 export interface SummaryBody {

@@ -97,6 +97,7 @@ export class TextView implements TurnView {
         const took = secondsText(event.durationMs);
         const summary = resultSummary(event.output, screen.stderr.columns - event.name.length - took.length - 8);
         screen.note(`  ${mark} ${printable(event.name)} ${style.dim(`${took}  ${summary}`)}`);
+        if (event.note !== undefined) screen.note(`    ${style.yellow(printable(event.note))}`);
         this.#hasThought = false;
         screen.busy("thinking");
         break;
