@@ -29,7 +29,7 @@ CREATE TABLE lease (
   expires_boot_id TEXT,
   expires_boot_ms REAL,
   acquired_at_ms REAL,
-  expires_at_ms REAL,
+  expires_at_ms REAL, predecessors TEXT,
   CHECK (
     (holder_id IS NULL) = (holder IS NULL)
     AND (holder_id IS NULL) = (ttl_ms IS NULL)

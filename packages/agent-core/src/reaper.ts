@@ -45,8 +45,8 @@ async function reapTurn(deps: ReapDeps, { turn, lease }: RunningTurnView): Promi
   const grant = await deadGrantOf(deps, lease);
   if (!grant) return undefined;
   const endProcesses = async (): Promise<void> => void (await deps.endProcesses?.(processMarkerOf(turn.turnId)));
-  // The settlement frees the session, and whoever is granted then learns of no predecessor: what a dead one left has
-  // to be gone by then. One that expired may live, and is left in peace until it has lost the session (rule 7.14).
+  // Whoever is granted ends what a predecessor left, but nobody may come; and this process may die after the settlement.
+  // One that expired may live, and is left in peace until it has lost the session (rule 7.14).
   const mayLive = lease.standing === "expired";
   let result: SettleForeignResult;
   try {

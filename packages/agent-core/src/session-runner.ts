@@ -205,7 +205,7 @@ export class SessionRunner {
   }
 
   async #conduct(granted: Granted, turnId: string, clock: ProgressClock): Promise<void> {
-    const { input, lease, predecessor } = granted;
+    const { input, lease, predecessors = [] } = granted;
     if (!input) {
       await lease.release();
       throw new CodedError("STORE_CONTRACT", `The grant of session ${this.#sessionId} began no turn.`);
@@ -241,8 +241,8 @@ export class SessionRunner {
         onResumed: () => emit({ type: "turn.resumed" }),
       },
       async (scope) => {
-        // What a dead predecessor left running on this host ends before this turn's first side effect.
-        if (predecessor) await this.#deps.endProcesses?.(processMarkerOf(predecessor.turn.turnId));
+        // What they left running on this host ends before this turn's first side effect (rule 7.14).
+        for (const { turnId: left } of predecessors) await this.#deps.endProcesses?.(processMarkerOf(left));
         // A stop that was asked while the grant was on its way: nothing begins.
         scope.interrupt.signal.throwIfAborted();
         const approval = calls[0]?.request.approval ?? "deny";

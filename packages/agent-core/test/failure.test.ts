@@ -172,6 +172,33 @@ describe("a turn whose process died", () => {
     await presence.close();
   });
 
+  it("rule 7.14: has its processes ended by the next grant though somebody else settled it, until a turn has ended itself", async () => {
+    const holder = await deadHolder("s", "lost");
+    const grant = { sessionId: "s", holderId: holder.holderId, fencingToken: 1 };
+    // As by a reaper in another process, which was killed before it could end anything.
+    expect(await bench.store.turns.settleForeign(grant)).toMatchObject({ kind: "settled" });
+    const { store, host, scheduler } = bench;
+    const presence = await openProcessPresence({ host });
+    const events: string[] = [];
+    const step = (): { readonly text: string } => {
+      events.push("model call");
+      return { text: "on" };
+    };
+    const endProcesses = async ({ TURNKEEPER_TURN }: Readonly<Record<string, string>>): Promise<void> => {
+      await new Promise<void>((resolve) => void host.timers.after(300, resolve));
+      events.push(`ended ${TURNKEEPER_TURN}`);
+    };
+    const model = scriptedModel([step, step]);
+    const agent = await createAgent({ store, model, host, scheduler, presence, endProcesses });
+    expect(await bench.finished(agent.run("s", "go on"))).toMatchObject({ outcome: "answered" });
+    expect(await bench.finished(agent.run("s", "and on"))).toMatchObject({ outcome: "answered" });
+    expect(events).toEqual(["ended dead-turn", "model call", "model call"]);
+    const closing = agent.close();
+    await host.advance(2000);
+    await closing;
+    await presence.close();
+  });
+
   it("rule 7.14: keeps the session until the reaper has ended its processes, and frees it though that fails", async () => {
     await deadHolder("s", "lost");
     const presence = await openProcessPresence({ host: bench.host });

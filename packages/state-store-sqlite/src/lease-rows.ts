@@ -1,15 +1,18 @@
-import { standingOf } from "@turnkeeper/state-store";
-import type { Grant, Holder, LeaseView } from "@turnkeeper/state-store";
+import { standingOf, withPredecessor } from "@turnkeeper/state-store";
+import type { Grant, Holder, LeaseView, Predecessor } from "@turnkeeper/state-store";
 import { parseJson } from "./json-column.ts";
 import type { Transaction } from "./transaction.ts";
 
-interface FreeLeaseRow {
+interface KeptColumns {
   readonly fencing_token: number;
+  readonly predecessors: string | null;
+}
+
+interface FreeLeaseRow extends KeptColumns {
   readonly holder_id: null;
 }
 
-interface HeldLeaseRow {
-  readonly fencing_token: number;
+interface HeldLeaseRow extends KeptColumns {
   readonly holder_id: string;
   readonly holder: string;
   readonly ttl_ms: number;
@@ -20,7 +23,7 @@ interface HeldLeaseRow {
   readonly expires_at_ms: number;
 }
 
-/** The lease of a session; the row stays, with its token, when the lease is free (LEASE-2). */
+/** The lease of a session; the row stays, with its token and predecessors, when the lease is free (LEASE-2). */
 export type LeaseRow = FreeLeaseRow | HeldLeaseRow;
 
 export function isHeld(row: LeaseRow | undefined): row is HeldLeaseRow {
@@ -128,4 +131,21 @@ export function freeLease(tx: Transaction, grant: Grant, raise: 0 | 1 = 0): bool
     grant.fencingToken,
   );
   return changes === 1;
+}
+
+/** The turns whose processes the next grant must end. */
+export function predecessorsOf(row: LeaseRow | undefined): readonly Predecessor[] | undefined {
+  return row?.predecessors ? parseJson<readonly Predecessor[]>(row.predecessors, "lease.predecessors") : undefined;
+}
+
+/** The turn was ended by somebody else: grants are told until one has ended itself. */
+export function rememberPredecessor(tx: Transaction, sessionId: string, turn: Predecessor): void {
+  const known = predecessorsOf(findLease(tx, sessionId));
+  const predecessors = JSON.stringify(withPredecessor(known, turn));
+  tx.rows.run("UPDATE lease SET predecessors = ? WHERE session_id = ?", predecessors, sessionId);
+}
+
+/** A turn has ended itself, and before its first side effect the processes of those before it. */
+export function forgetPredecessors(tx: Transaction, sessionId: string): void {
+  tx.rows.run("UPDATE lease SET predecessors = NULL WHERE session_id = ? AND predecessors IS NOT NULL", sessionId);
 }

@@ -3,6 +3,7 @@ import { firstWaiter, takenEntry, unknownOutcome } from "@turnkeeper/state-store
 import type { Grant, HandOver, InputEnd, PendingInput, SettledTurn, TakenInput } from "@turnkeeper/state-store";
 import { addEntries, forgetCalls, openCalls, ownDraft } from "./entry-rows.ts";
 import { markSettled, markTaken, queueOf, takenBy, wakeInput } from "./input-rows.ts";
+import { rememberPredecessor } from "./lease-rows.ts";
 import { touchSession } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
 import { storeError } from "./store-failure.ts";
@@ -59,15 +60,17 @@ export function closeTurn(tx: Transaction, session: SessionRow, row: TurnRow, en
   };
 }
 
-/** Ends the turn that its holder did not: its inputs are interrupted, never silently run again. */
+/** Ends the turn that its holder did not: its inputs are interrupted, never silently run again; later grants are told. */
 export function settleCrashed(tx: Transaction, session: SessionRow): SettledTurn | undefined {
   const row = findRunningTurn(tx, session);
   if (!row) return undefined;
   tx.requireFull();
+  const holder = turnHolder(row);
+  rememberPredecessor(tx, session.session_id, { turnId: row.turn_id, holder });
   return closeTurn(tx, session, row, {
     outcome: "interrupted",
     reason: "crashed",
-    detail: `The process that ran this turn (pid ${turnHolder(row).pid}) did not finish it: it ended, or stood still for longer than its lease.`,
+    detail: `The process that ran this turn (pid ${holder.pid}) did not finish it: it ended, or stood still for longer than its lease.`,
   });
 }
 

@@ -2,6 +2,7 @@ import { digestOf, fateOfStep } from "@turnkeeper/state-store";
 import type { EntryDraft, SpooledStep } from "@turnkeeper/state-store";
 import { addEntries, isPaired, storedDigest } from "./entry-rows.ts";
 import { findInput } from "./input-rows.ts";
+import { forgetPredecessors } from "./lease-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
 import { closeTurn, settleInput } from "./settlement.ts";
 import type { SpoolFile, SpoolFolder } from "./spool-folder.ts";
@@ -38,7 +39,10 @@ function absorbStep(tx: Transaction, session: SessionRow, step: SpooledStep): Re
   if (fate === "late") return fate;
   for (const { inputId, end: inputEnd } of settledInputs)
     if (findInput(tx, session, inputId)?.turn_id === turnId) settleInput(tx, session, inputId, inputEnd);
-  if (end && row) closeTurn(tx, session, row, end);
+  if (end && row) {
+    closeTurn(tx, session, row, end);
+    forgetPredecessors(tx, session.session_id);
+  }
   return fate;
 }
 

@@ -18,6 +18,7 @@ import {
   isGrantOf,
   isHeld,
   leaseView,
+  predecessorsOf,
   renewLease,
 } from "./lease-rows.ts";
 import type { LeaseRow } from "./lease-rows.ts";
@@ -82,7 +83,14 @@ function repeatGrant(
       `Holder ${holder.holderId} already holds session ${sessionId} without turn ${begin.turnId}.`,
     );
   renewLease(tx, { sessionId, holderId: holder.holderId, fencingToken }, ttlMs);
-  return { kind: "granted", fencingToken, revision: session?.revision ?? 0, ...(input ? { input } : {}) };
+  const predecessors = predecessorsOf(row);
+  return {
+    kind: "granted",
+    fencingToken,
+    revision: session?.revision ?? 0,
+    ...(predecessors ? { predecessors } : {}),
+    ...(input ? { input } : {}),
+  };
 }
 
 function acquire(tx: Transaction, request: AcquireRequest, replay: SpoolReplay): AcquireResult {
@@ -96,14 +104,16 @@ function acquire(tx: Transaction, request: AcquireRequest, replay: SpoolReplay):
     throw storeError("STORE_CONTRACT", `Turn ${begin.turnId} of session ${sessionId} has begun before.`, begin);
 
   if (session) replay.absorb(tx, session);
-  const predecessor = session && settleCrashed(tx, session);
+  const settled = session && settleCrashed(tx, session);
+  // Read anew: the replay may have forgotten some, and the settlement has added one.
+  const predecessors = settled || row?.predecessors ? predecessorsOf(findLease(tx, sessionId)) : undefined;
   const fencingToken = grantLease(tx, sessionId, row, holder, ttlMs);
   if (session && admission.hasQueue) forgetWakeUps(tx, session);
   const granted = {
     kind: "granted",
     fencingToken,
     revision: session?.revision ?? 0,
-    ...(predecessor ? { predecessor } : {}),
+    ...(predecessors ? { predecessors } : {}),
   } as const;
   if (!begin || !admission.input || !session) return granted;
   startTurn(tx, session, { turnId: begin.turnId, fencingToken, holder });

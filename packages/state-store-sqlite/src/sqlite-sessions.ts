@@ -17,6 +17,7 @@ import { findLease, findLeaseView, freeLease, isHeld, leaseView } from "./lease-
 import { forgetSession } from "./search-index.ts";
 import { findSession, sessionRecord, setTitle } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
+import { settleCrashed } from "./settlement.ts";
 import type { SpoolFolder } from "./spool-folder.ts";
 import { storeError } from "./store-failure.ts";
 import type { StoreHandle } from "./store-handle.ts";
@@ -93,6 +94,8 @@ function remove(tx: Transaction, sessionId: string): Awaited<ReturnType<SessionS
   if (lease && lease.standing !== "expired") return { kind: "held", lease };
   const session = findSession(tx, sessionId);
   if (!session) return { kind: "unknown" };
+  // The processes of a turn that nobody ended outlive its session.
+  settleCrashed(tx, session);
   tx.rows.run("DELETE FROM session WHERE session_no = ?", session.session_no);
   forgetSession(tx, session.session_no);
   // A late write of an expired holder must find its grant gone, so the token rises with the deletion.

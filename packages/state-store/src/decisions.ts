@@ -5,9 +5,16 @@
 import type { Clock } from "@turnkeeper/kernel";
 import type { PendingInput } from "./inbox.ts";
 import type { LeaseView } from "./lease.ts";
+import type { Predecessor } from "./turn.ts";
 
 /** How long a waiter that was woken may take to claim before others pass it. */
 export const claimPeriodMs = 500;
+
+/**
+ * How many turns in a row that did not end themselves are remembered. A second one must have died before it had ended
+ * the processes of the first, so a few are more than a life has.
+ */
+const predecessorsMax = 16;
 
 /** An instant of the store's clock: comparable only within one boot. */
 export interface BootInstant {
@@ -62,4 +69,12 @@ export function claim(queue: readonly QueuedInput[], now: BootInstant, runnerId:
   if (waiter && (own === undefined || waiter.input.seq < own.input.seq)) return { kind: "behind", waiter };
   const oldest = queue.find(({ input }) => input.runner === undefined || input.runner.runnerId === runnerId);
   return oldest ? { kind: "take", input: oldest.input } : { kind: "nothing-to-run" };
+}
+
+/** What a session remembers once `turn`, too, was ended by somebody else. */
+export function withPredecessor(
+  known: readonly Predecessor[] | undefined,
+  { turnId, holder }: Predecessor,
+): readonly Predecessor[] {
+  return [...(known ?? []), { turnId, holder }].slice(-predecessorsMax);
 }

@@ -66,6 +66,7 @@ export type {
   RequestStopResult,
   RunningTurn,
   RunningTurnView,
+  Predecessor,
   SettledTurn,
   SettleForeignResult,
   StopRequest,
@@ -93,7 +94,7 @@ export { fateOfStep } from "./spool.ts";
 export type { StateStore } from "./state-store.ts";
 export type { StoreErrorCode } from "./errors.ts";
 export type { BootInstant, Claim, QueuedInput } from "./decisions.ts";
-export { claim, claimPeriodMs, firstWaiter, nowOf, standingOf } from "./decisions.ts";
+export { claim, claimPeriodMs, firstWaiter, nowOf, standingOf, withPredecessor } from "./decisions.ts";
 export type { Verification, Violation } from "./verify.ts";
 export { beginVerification, verifyRecords } from "./verify.ts";
 export type { MemoryStore } from "./memory/memory-store.ts";

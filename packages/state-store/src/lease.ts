@@ -15,7 +15,7 @@
  */
 import type { TakenInput, PendingInput } from "./inbox.ts";
 import type { Grant, Holder } from "./identity.ts";
-import type { SettledTurn } from "./turn.ts";
+import type { Predecessor } from "./turn.ts";
 
 /** A standing grant as the store sees it. */
 export interface LeaseView {
@@ -64,8 +64,11 @@ export type AcquireResult =
       readonly revision: number;
       /** What the begun turn took; present exactly when `begin` was asked for. */
       readonly input?: TakenInput;
-      /** The turn of an earlier holder that had not ended itself: settled in this transaction. */
-      readonly predecessor?: SettledTurn;
+      /**
+       * The turns that did not end themselves, oldest first, whoever settled them: their processes must end before this
+       * grant's first side effect. Answered to every grant until a turn has ended itself; absent where there is none.
+       */
+      readonly predecessors?: readonly Predecessor[];
     }
   /** Somebody holds it. */
   | { readonly kind: "held"; readonly lease: LeaseView }
@@ -93,7 +96,7 @@ export type ReleaseResult = ({ readonly kind: "released" } & HandOver) | { reado
  */
 export interface LeaseStore {
   /**
-   * Asks once, never waits. Keeps LEASE-1 and LEASE-2; settles an unfinished predecessor in the same transaction.
+   * Asks once, never waits. Keeps LEASE-1 and LEASE-2; settles an unfinished turn in the same transaction.
    * Repeated with a `holderId` that already holds (after an indeterminate failure) it answers that grant again, renewed
    * to `ttlMs` from now.
    */

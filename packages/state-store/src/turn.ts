@@ -58,6 +58,12 @@ export interface SettledTurn {
   readonly openCallIds: readonly string[];
 }
 
+/** A turn that its holder did not end: what it started on the holder's host may still run. */
+export interface Predecessor {
+  readonly turnId: string;
+  readonly holder: Holder;
+}
+
 export interface EndRequest {
   readonly grant: Grant;
   readonly turnId: string;

@@ -1,6 +1,6 @@
 import type { Host } from "@turnkeeper/kernel";
 import type { PeriodicScheduler } from "@turnkeeper/periodic-scheduler";
-import type { Holder, InboxStore, LeaseStore, Runner, SettledTurn, TakenInput } from "@turnkeeper/state-store";
+import type { Holder, InboxStore, LeaseStore, Predecessor, Runner, TakenInput } from "@turnkeeper/state-store";
 import { Admission } from "./admission.ts";
 import type { TurnLease } from "./lease.ts";
 import { resolveTurnLeaseOptions } from "./options.ts";
@@ -23,8 +23,8 @@ export interface GrantedLease {
   readonly revision: number;
   /** What the begun turn took. */
   readonly input?: TakenInput;
-  /** The turn of an earlier holder that had not ended itself, settled by this grant. */
-  readonly predecessor?: SettledTurn;
+  /** The turns before this one that did not end themselves, oldest first: end their processes before any side effect. */
+  readonly predecessors?: readonly Predecessor[];
   readonly waitedMs: number;
 }
 

@@ -44,7 +44,8 @@ async function runTurn(): Promise<string | undefined> {
   });
   if (result.kind === "nothing-to-run") return undefined;
   if (result.kind !== "granted") throw new Error(`acquireTurnLease answered ${result.kind}.`);
-  const { lease, input, predecessor } = result;
+  const { lease, input, predecessors } = result;
+  const predecessor = predecessors?.at(-1);
   const inputId = input?.inputId ?? "";
   record({
     event: "granted",
@@ -52,7 +53,7 @@ async function runTurn(): Promise<string | undefined> {
     turnId,
     inputId,
     askedNs: leases.acquireSentNs,
-    ...(predecessor ? { predecessorInstanceId: predecessor.turn.holder.instanceId } : {}),
+    ...(predecessor ? { predecessorInstanceId: predecessor.holder.instanceId } : {}),
   });
   await new WorkerTurn(turnDeps, lease, turnId).run();
   return inputId;

@@ -71,8 +71,9 @@ export function faultOf(table: string, row: FoundRow): string | undefined {
 
 const leaseHolding = ["holder_id", "holder", "ttl_ms", "renew_count", "expires_boot_id", "expires_boot_ms"] as const;
 
-/** A lease whose holder cannot be read is kept free, for its fencing token. */
-export function withoutBrokenHolder(row: FoundRow): FoundRow {
+/** A lease whose holder or predecessors cannot be read is kept without them, for its fencing token. */
+export function withoutBrokenHolder(found: FoundRow): FoundRow {
+  const row = isJsonOrNull(found["predecessors"]) ? found : { ...found, predecessors: null };
   if (isJsonOrNull(row["holder"])) return row;
   const free = Object.fromEntries([...leaseHolding, "acquired_at_ms", "expires_at_ms"].map((name) => [name, null]));
   return { ...row, ...free };

@@ -2,6 +2,7 @@ import { claim, firstWaiter } from "../decisions.ts";
 import type { Grant } from "../identity.ts";
 import type { PendingInput } from "../inbox.ts";
 import type { AcquireRequest, AcquireResult, LeaseStore, LeaseView, ReleaseResult, RenewResult } from "../lease.ts";
+import type { Predecessor } from "../turn.ts";
 import { absorbSpool } from "./memory-replay.ts";
 import { storeError } from "./memory-state.ts";
 import type { LeaseRow, MemoryState } from "./memory-state.ts";
@@ -61,7 +62,7 @@ export class MemoryLeases implements LeaseStore {
       throw storeError("STORE_CONTRACT", `Turn ${begin.turnId} of session ${sessionId} has begun before.`, begin);
 
     absorbSpool(state, sessionId);
-    const predecessor = state.settleCrashed(sessionId);
+    state.settleCrashed(sessionId);
     const fencingToken = (standing?.fencingToken ?? 0) + 1;
     state.leases.set(sessionId, { fencingToken, held: this.#held(holder, ttlMs, 0, state.wallMs()) });
     const session = state.sessions.get(sessionId);
@@ -71,7 +72,7 @@ export class MemoryLeases implements LeaseStore {
       kind: "granted",
       fencingToken,
       revision: session?.revision ?? 0,
-      ...(predecessor ? { predecessor } : {}),
+      ...this.#predecessors(sessionId),
     } as const;
     if (!begin || !admission.input || !session) return granted;
     session.turns.set(begin.turnId, {
@@ -97,7 +98,13 @@ export class MemoryLeases implements LeaseStore {
       );
     const renewed = this.#held(held.holder, ttlMs, held.renewCount + 1, held.acquiredAtMs);
     this.#state.leases.set(sessionId, { fencingToken, held: renewed });
-    return { kind: "granted", fencingToken, revision: session?.revision ?? 0, ...(input ? { input } : {}) };
+    const revision = session?.revision ?? 0;
+    return { kind: "granted", fencingToken, revision, ...this.#predecessors(sessionId), ...(input ? { input } : {}) };
+  }
+
+  #predecessors(sessionId: string): { readonly predecessors?: readonly Predecessor[] } {
+    const predecessors = this.#state.predecessors.get(sessionId);
+    return predecessors ? { predecessors } : {};
   }
 
   #held(

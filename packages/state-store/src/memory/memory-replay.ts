@@ -25,7 +25,10 @@ function absorbStep(state: MemoryState, session: SessionRow, step: SpooledStep):
     const record = session.inputs.get(inputId)?.record;
     if (record?.state === "taken" && record.turnId === turnId) state.settle(session, inputId, inputEnd);
   }
-  if (end && turn?.state === "running") state.closeTurn(session, turn, end);
+  if (end && turn?.state === "running") {
+    state.closeTurn(session, turn, end);
+    state.predecessors.delete(session.sessionId);
+  }
   return fate;
 }
 

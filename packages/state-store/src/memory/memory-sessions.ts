@@ -99,7 +99,10 @@ export class MemorySessions implements SessionStore {
   async delete(sessionId: string): ReturnType<SessionStore["delete"]> {
     const lease = this.#state.leaseView(sessionId);
     if (lease && lease.standing !== "expired") return { kind: "held", lease };
-    if (!this.#state.sessions.delete(sessionId)) return { kind: "unknown" };
+    if (!this.#state.sessions.has(sessionId)) return { kind: "unknown" };
+    // The processes of a turn that nobody ended outlive its session.
+    this.#state.settleCrashed(sessionId);
+    this.#state.sessions.delete(sessionId);
     this.#state.spool.delete(sessionId);
     // A late write of an expired holder must find its grant gone, so the token rises with the deletion.
     const row = this.#state.leases.get(sessionId);

@@ -5,7 +5,7 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { CompactionHealth } from "../compaction-health.ts";
-import { firstWaiter, nowOf, standingOf } from "../decisions.ts";
+import { firstWaiter, nowOf, standingOf, withPredecessor } from "../decisions.ts";
 import type { BootInstant, QueuedInput } from "../decisions.ts";
 import { callsOf, takenEntry, unknownOutcome } from "../entry.ts";
 import type { Entry, EntryDraft } from "../entry.ts";
@@ -15,7 +15,7 @@ import type { InputEnd, InputRecord, TakenInput } from "../inbox.ts";
 import { digestOf } from "../json.ts";
 import type { HandOver, LeaseView } from "../lease.ts";
 import type { SpooledStep } from "../spool.ts";
-import type { SettledTurn, TurnOutcome, TurnRecord, EndedTurn, RunningTurn } from "../turn.ts";
+import type { EndedTurn, Predecessor, RunningTurn, SettledTurn, TurnOutcome, TurnRecord } from "../turn.ts";
 import type { Usage } from "../entry.ts";
 
 export interface LeaseRow {
@@ -83,6 +83,8 @@ const callKey = (turnId: string, callId: string): string => JSON.stringify([turn
 export class MemoryState {
   readonly sessions: Map<string, SessionRow> = new Map();
   readonly leases: Map<string, LeaseRow> = new Map();
+  /** The turns of each session that did not end themselves since the last that did; they outlive the session. */
+  readonly predecessors: Map<string, readonly Predecessor[]> = new Map();
   /** What waits of each session, oldest first. */
   readonly spool: Map<string, readonly SpooledStep[]> = new Map();
   lastInputSeq = 0;
@@ -357,11 +359,12 @@ export class MemoryState {
     return undefined;
   }
 
-  /** Ends a turn whose holder did not: its inputs are interrupted, never silently run again. */
+  /** Ends a turn whose holder did not: its inputs are interrupted, never silently run again; later grants are told. */
   settleCrashed(sessionId: string): SettledTurn | undefined {
     const session = this.sessions.get(sessionId);
     const turn = this.runningTurn(session);
     if (!session || !turn) return undefined;
+    this.predecessors.set(sessionId, withPredecessor(this.predecessors.get(sessionId), turn));
     return this.closeTurn(session, turn, {
       outcome: "interrupted",
       reason: "crashed",

@@ -207,7 +207,7 @@ class ScriptPlay {
     const grant = { sessionId, holderId: holder.holderId, fencingToken };
     for (const older of play.grants) older.isRunning = false;
     play.grants.unshift(new GrantPlay(grant, { runner: step.actor, turnId, isRunning: step.begins }));
-    return answer.predecessor ? { ...answer, kind: "granted-over-predecessor" } : answer;
+    return answer.predecessors ? { ...answer, kind: "granted-over-predecessor" } : answer;
   }
 
   async #append(play: SessionPlay, step: Extract<ScriptAction, { kind: "append" }>): Promise<Answer> {

@@ -80,7 +80,7 @@ export const turnCases: readonly ConformanceCase[] = [
       const end = await finishes(store, "a", a.grant);
       const { granted } = await take(store, "b");
       assert.equal(granted.input, undefined);
-      assert.equal(granted.predecessor, undefined);
+      assert.equal(granted.predecessors, undefined);
       assert.equal(granted.revision, end.revision);
       assert.equal(granted.revision, (await store.transcript.load(session)).revision);
       assert.equal(await runningOf(store), undefined);
