@@ -1,4 +1,4 @@
--- Schema version 3, as the migrations make it. A test compares them; vitest -u writes this file anew.
+-- Schema version 4, as the migrations make it. A test compares them; vitest -u writes this file anew.
 
 CREATE TABLE store (
   store_no INTEGER PRIMARY KEY CHECK (store_no = 1),
