@@ -8,6 +8,7 @@ import { closeAll, openStore, readContext } from "./command-context.ts";
 import type { CommandContext, CommonFlags } from "./command-context.ts";
 import { complain } from "./command-io.ts";
 import type { CommandIo } from "./command-io.ts";
+import { defaultConfig } from "./config/config.ts";
 import type { Config } from "./config/config.ts";
 import { endLeftProcesses } from "./left-processes.ts";
 import { messageBytesMax } from "./message.ts";
@@ -36,7 +37,9 @@ async function takeSeat(context: CommandContext): Promise<Seat> {
 
 /** The configuration in an agent's own words: milliseconds, camel case. */
 export function agentOptionsOf(config: Config, workspace: string, isAttended: boolean): AgentOptions {
-  const { turn_lease, turn_liveness, max_iterations, guardrails } = config.agent;
+  const { turn_lease, turn_liveness, compression, max_iterations, guardrails } = config.agent;
+  // The default depends on the window, which is the agent's to know.
+  const isChosen = compression.threshold !== defaultConfig.agent.compression.threshold;
   return {
     system: systemPrompt(workspace),
     workspace,
@@ -50,6 +53,10 @@ export function agentOptionsOf(config: Config, workspace: string, isAttended: bo
     },
     waitMs: turn_lease.wait_s * 1000,
     inputBytesMax: messageBytesMax,
+    compaction: {
+      ...(isChosen ? { threshold: compression.threshold } : {}),
+      contextTimeoutMs: compression.context_timeout_s * 1000,
+    },
   };
 }
 

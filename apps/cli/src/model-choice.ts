@@ -36,11 +36,12 @@ export function chooseModel(
 }
 
 function settingsOf(config: Config, provider: ConfigurableProvider): ProviderSettings {
-  const { base_url, api_key_env, silence_s, api } = config.providers[provider] ?? {};
+  const { base_url, api_key_env, silence_s, context_window, api } = config.providers[provider] ?? {};
   return {
     ...(base_url === undefined ? {} : { baseUrl: base_url }),
     ...(api_key_env === undefined ? {} : { apiKeyEnv: api_key_env }),
     ...(silence_s === undefined ? {} : { silenceMs: silence_s * 1000 }),
+    ...(context_window === undefined ? {} : { contextWindowTokens: context_window }),
     ...(api === undefined ? {} : { api }),
   };
 }

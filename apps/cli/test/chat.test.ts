@@ -48,10 +48,29 @@ describe("a chat without a terminal", () => {
       "The model sees 2 entries",
       "Nothing runs and nothing waits",
       "The model is demo/echo.",
-      "/compact comes with a later version.",
+      "Used: about",
+      "Next: it is summarised from 256,000 tokens on",
+      "Summarising 2 messages",
+      "Everything stays readable and searchable.",
       "There is no command /nonsense",
     ])
       expect(result.stderr).toContain(told);
+  });
+
+  it("/compact has the model summarise the session, which goes on under its id and stays searchable", async () => {
+    const long = "the cat sat on the mat. ".repeat(200).trim();
+    const server = await serveModel(openAiText(long), openAiText("THE SUMMARY"), openAiText("done"));
+    const home = makeHome(compatibleConfig(server));
+    const stdin = "tell me of the cat\n/compact\n/context\ngo on\n";
+    const result = await runInside(["chat", "--session", "s"], { home, stdin });
+    expect(result).toMatchObject({ code: 0, stdout: `${long}\ndone\n` });
+    expect(result.stderr).toMatch(/Summarising 2 messages[^]*Summarised in [^]*It has been summarised 1 time/);
+    const last = JSON.stringify(server.requests[2]?.body.messages);
+    expect(last).toMatch(/THE SUMMARY[^]*tell me of the cat[^]*go on/);
+    expect(last).not.toContain("sat on the mat");
+    const found = await runInside(["sessions", "search", "the mat", "--json"], { home });
+    expect(found.stdout).toContain("the cat sat");
+    expect(await runInside(["sessions", "verify", "s"], { home })).toMatchObject({ code: 0 });
   });
 
   it("changes session and model between turns", async () => {

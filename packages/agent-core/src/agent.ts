@@ -6,6 +6,9 @@ import type { SharedScheduler } from "@turnkeeper/periodic-scheduler";
 import type { RequestStopResult, StateStore } from "@turnkeeper/state-store";
 import { openProcessPresence } from "@turnkeeper/turn-lease";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
+import { compactionByHand } from "./compaction/compaction-by-hand.ts";
+import { readContextUsage } from "./context-usage.ts";
+import type { ContextUsage } from "./context-usage.ts";
 import { Conversations } from "./conversation.ts";
 import type { Conversation } from "./conversation.ts";
 import { Dispatcher } from "./dispatcher.ts";
@@ -16,6 +19,7 @@ import type { TurnBody } from "./session-runner.ts";
 import { toolSet } from "./tool-input.ts";
 import type { ToolSet } from "./tool-input.ts";
 import type { AnyTool } from "./tool.ts";
+import { checkedSessionId } from "./session-id.ts";
 import type { RunOptions, StopOptions, Turn } from "./turn-call.ts";
 import { TurnLoop } from "./turn-loop.ts";
 import { turnSoFar } from "./turn-so-far.ts";
@@ -48,6 +52,13 @@ export interface Agent extends AsyncDisposable {
    * `INPUT_ID_INVALID`, `TURN_REENTRANT` or `AGENT_CLOSED`, and nothing is stored then.
    */
   run(sessionId: string, input: string, options?: RunOptions): Turn;
+  /**
+   * Summarises the session now, as a turn of its own without an input: the same events, the same stop. Whatever failed
+   * before, it is tried; a busy session is answered `busy`. `inputId` of the answer names nothing that is stored.
+   */
+  compact(sessionId: string): Turn;
+  /** How full the session's context is, and what happens next about it; for people. */
+  context(sessionId: string): Promise<ContextUsage>;
   /** Asks the session's running turn to stop, in whatever process it runs. Answers at once. */
   stop(sessionId: string, options?: StopOptions): Promise<RequestStopResult>;
   /** Resolves once every turn and every queued input that this agent must run has ended. */
@@ -120,7 +131,8 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
   const resolved = resolveAgentOptions(options, process.cwd());
   const tools = toolSet(deps.tools ?? []);
   const { closeOwn, ...machinery } = await openMachinery(deps);
-  const body = loopBody({ store: machinery.store, host: machinery.host, model: deps.model, tools }, resolved);
+  const parts = { store: machinery.store, host: machinery.host, model: deps.model, tools };
+  const body = loopBody(parts, resolved);
   const liveness = boundedBySilence(resolved.liveness, deps.model.silenceMs);
   const dispatcher = new Dispatcher({ ...machinery, body, endProcesses: deps.endProcesses }, { ...resolved, liveness });
   const close = async (): Promise<void> => {
@@ -129,6 +141,8 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
   };
   return {
     run: (sessionId, input, runOptions) => dispatcher.run(sessionId, input, runOptions),
+    compact: (sessionId) => dispatcher.runWithoutInput(sessionId, compactionByHand(parts, resolved)),
+    context: (sessionId) => readContextUsage(parts, resolved.compaction, checkedSessionId(sessionId)),
     stop: (sessionId, stopOptions) => dispatcher.stop(sessionId, stopOptions),
     idle: () => dispatcher.idle(),
     close,

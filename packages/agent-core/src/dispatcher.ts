@@ -4,6 +4,8 @@ import type { LeaseView, OfferResult, RequestStopResult, Runner } from "@turnkee
 import { endOfStoreFailure, shutDownEnd } from "./call-end.ts";
 import { reportDefect } from "./defect.ts";
 import { followInput } from "./follow.ts";
+import { runInputlessTurn } from "./inputless-turn.ts";
+import type { InputlessBody } from "./inputless-turn.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
 import { deadGrantOf, reapTurns } from "./reaper.ts";
 import { refuseReentry } from "./reentry.ts";
@@ -92,7 +94,7 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   run(sessionId: string, input: string, options: RunOptions = {}): Turn {
-    if (this.#closing.signal.aborted) throw new CodedError("AGENT_CLOSED", "The agent is closed; make another one.");
+    this.#refuseClosed();
     const { onBusy = "wait" } = options;
     if (onBusy === "wait" || onBusy === "interrupt") refuseReentry(sessionId);
     const call = new TurnCall(this.#deps.host, {
@@ -106,6 +108,34 @@ export class Dispatcher implements AsyncDisposable {
     });
     this.#track(this.#start(call));
     return call.turn;
+  }
+
+  /** Runs work that nobody sent a message for as a turn of its own, where the session is free at once. */
+  runWithoutInput(sessionId: string, body: InputlessBody): Turn {
+    this.#refuseClosed();
+    const call = new TurnCall(this.#deps.host, {
+      sessionId: checkedSessionId(sessionId),
+      inputId: this.#deps.host.random.id(),
+      text: "",
+      onBusy: "reject",
+      waitMs: 0,
+      approval: "deny",
+      redirect: false,
+    });
+    this.#track(this.#conductWithoutInput(call, body));
+    return call.turn;
+  }
+
+  async #conductWithoutInput(call: TurnCall, body: InputlessBody): Promise<void> {
+    const deps = { ...this.#deps, closing: this.#closing.signal };
+    const handOver = await runInputlessTurn(deps, this.#options, call, body);
+    // Orphans: nobody else was woken for them.
+    const isLeftToUs = handOver !== undefined && handOver.pendingCount > 0 && handOver.head?.runner === undefined;
+    if (isLeftToUs && !this.#closing.signal.aborted) this.#runnerOf(call.request.sessionId).runOrphans();
+  }
+
+  #refuseClosed(): void {
+    if (this.#closing.signal.aborted) throw new CodedError("AGENT_CLOSED", "The agent is closed; make another one.");
   }
 
   #track(work: Promise<void>): void {

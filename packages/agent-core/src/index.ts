@@ -4,6 +4,8 @@ export { agentDefaults } from "./options.ts";
 export type { AgentOptions } from "./options.ts";
 export type { RunOptions, StopOptions, Turn } from "./turn-call.ts";
 export type { HolderView, RunOutcome, TurnEvent, TurnEventBody, TurnFinished } from "./events.ts";
+export type { CompactionCause, DeferralReason } from "./compaction/compactor.ts";
+export type { ContextUsage } from "./context-usage.ts";
 export { defineTool } from "./tool.ts";
 export type { AnyTool, SchemaResult, StandardSchema, ToolContext, ToolDefinition, ToolTraits } from "./tool.ts";
 export type { Approval, ApprovalRequest } from "./tool-call.ts";

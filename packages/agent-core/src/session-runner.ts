@@ -100,6 +100,12 @@ export class SessionRunner {
     this.#current?.interrupt.redirect(text);
   }
 
+  /** Inputs wait that nobody was woken for: they are run here. */
+  runOrphans(): void {
+    this.#hasOrphans = true;
+    this.#start();
+  }
+
   /** Resolves when nothing is left to do. */
   async idle(): Promise<void> {
     await this.#loop;

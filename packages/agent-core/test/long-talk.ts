@@ -1,6 +1,7 @@
 /** What the tests of compaction share: a model that is talked to at length, and summarises when it is asked to. */
 import type { LanguageModelV3CallOptions, LanguageModelV3StreamPart } from "@ai-sdk/provider";
 import { CodedError } from "@turnkeeper/kernel";
+import type { VirtualHost } from "@turnkeeper/kernel/testing";
 import type { Entry, StateStore } from "@turnkeeper/state-store";
 import { scriptedModel } from "../src/testing/index.ts";
 import type { ScriptedModel, ScriptedStep } from "../src/testing/index.ts";
@@ -62,6 +63,21 @@ export const counted =
     ],
   });
 
+/** Calls of a tool, with a usage that counts what was asked. */
+export const countedCalls =
+  (...calls: readonly { readonly id: string; readonly name: string; readonly input: unknown }[]) =>
+  (request: LanguageModelV3CallOptions): ScriptedStep => ({
+    parts: [
+      ...calls.map(({ id, name, input }): LanguageModelV3StreamPart => ({
+        type: "tool-call",
+        toolCallId: id,
+        toolName: name,
+        input: JSON.stringify(input),
+      })),
+      finish(request, "", "stop"),
+    ],
+  });
+
 /** The provider refuses a request as too long, above so many tokens. */
 export const overflow = (): ScriptedStep => ({
   fail: new CodedError("MODEL_CONTEXT_OVERFLOW", "The prompt is too long.", { context: { retryable: false } }),
@@ -101,4 +117,34 @@ export async function transcriptOf(
   const all = await store.transcript.load(sessionId, { all: true });
   const context = await store.transcript.load(sessionId);
   return { all: all.entries, context: context.entries, compactionCount: context.compactionCount };
+}
+
+/** The model with summaries that come piece by piece, one every so often. */
+export function trickling(
+  model: TalkativeModel,
+  host: VirtualHost,
+  everyMs: number,
+  pieceCount: number,
+): TalkativeModel {
+  const stream = (request: LanguageModelV3CallOptions): ReadableStream<LanguageModelV3StreamPart> => {
+    let sent = 0;
+    let cancel = (): void => {};
+    request.abortSignal?.addEventListener("abort", () => cancel(), { once: true });
+    const pull = async (controller: ReadableStreamDefaultController<LanguageModelV3StreamPart>): Promise<void> => {
+      if (sent === pieceCount) {
+        controller.enqueue(finish(request, "piece", "stop"));
+        return controller.close();
+      }
+      await new Promise<void>((resolve) => {
+        cancel = host.timers.after(everyMs, resolve);
+      });
+      if (sent++ === 0) controller.enqueue({ type: "text-start", id: "t" });
+      controller.enqueue({ type: "text-delta", id: "t", delta: `piece ${sent} ` });
+    };
+    return new ReadableStream({ pull }, { highWaterMark: 0 });
+  };
+  const { languageModel } = model;
+  const doStream: typeof languageModel.doStream = async (request) =>
+    asksForSummary(request) ? { stream: stream(request) } : languageModel.doStream(request);
+  return { ...model, languageModel: { ...languageModel, doStream } };
 }

@@ -40,8 +40,8 @@ export function chatActions(parts: ChatParts): ChatActions {
       for (const line of stateLines(state, systemHost.clock.wallMs(), screen.noteStyle)) say(line);
     },
     context: async () => {
-      const transcript = await seat.store.transcript.load(conversation.sessionId);
-      for (const line of contextLines(transcript, conversation.sessionId, conversation.seated.model.id)) say(line);
+      const usage = await conversation.seated.agent.context(conversation.sessionId);
+      for (const line of contextLines(usage)) say(line);
     },
   };
 }

@@ -52,11 +52,15 @@ const commands: readonly ChatCommand[] = [
       text === "" ? actions.say("/steer needs a text.") : actions.conversation.send(text, "steer"),
   },
   { name: "why", help: "say who holds the session and what happens next", run: (actions) => actions.why() },
-  { name: "context", help: "say what the model sees of the session", run: (actions) => actions.context() },
+  {
+    name: "context",
+    help: "say how full the model's context is, and what happens next",
+    run: (actions) => actions.context(),
+  },
   {
     name: "compact",
-    help: "comes with a later version",
-    run: (actions) => actions.say("/compact comes with a later version."),
+    help: "summarise the conversation now; everything stays readable",
+    run: whenIdle((actions) => actions.conversation.compact()),
   },
   { name: "exit", help: "leave, once the running turn has ended", run: (actions) => actions.leave() },
 ];

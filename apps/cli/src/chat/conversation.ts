@@ -92,6 +92,11 @@ export class Conversation {
     this.#show(turn, onBusy === "steer" || onBusy === "queue");
   }
 
+  /** Summarises the session now, shown and stopped like a turn. */
+  compact(): void {
+    this.#show(this.#seated.agent.compact(this.sessionId), false);
+  }
+
   /** Stops the turn that is shown; answers whether there is one. */
   stop(options: { readonly hard: boolean; readonly by: string }): boolean {
     this.#current?.stop(options);

@@ -13,6 +13,11 @@ const provider = z.strictObject({
   silence_s: seconds()
     .optional()
     .describe("Longest silence of one model wait. Default: agent.turn_liveness.timeout_s."),
+  context_window: z
+    .int()
+    .positive()
+    .optional()
+    .describe("How many tokens one request and its answer may have together. Default: unknown."),
   api: z.enum(["chat", "responses"]).optional().describe("Which of OpenAI's two APIs to speak; for openai only."),
 });
 
@@ -91,10 +96,12 @@ const configSchema = z.strictObject({
             .positive()
             .max(1)
             .default(agent.compression.threshold)
-            .describe("Share of the model's context at which a conversation is summarised."),
+            .describe(
+              "Share of the model's window at which a conversation is summarised. The default means 0.75 of a window below 512,000 tokens.",
+            ),
           context_timeout_s: seconds()
             .default(agent.compression.context_timeout_s)
-            .describe("How long one summary may take."),
+            .describe("How long a summary may be silent; five times that ends it."),
         })
         .prefault({}),
       guardrails: z

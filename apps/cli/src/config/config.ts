@@ -6,6 +6,8 @@ export interface ProviderConfig {
   readonly api_key_env?: string | undefined;
   /** Longest silence of one model wait. Default: `agent.turn_liveness.timeout_s`. */
   readonly silence_s?: number | undefined;
+  /** How many tokens one request and its answer may have together. Default: unknown. */
+  readonly context_window?: number | undefined;
   /** Which of OpenAI's two APIs to speak. Default: `responses` at api.openai.com, `chat` anywhere else. */
   readonly api?: "chat" | "responses" | undefined;
 }

@@ -10,7 +10,8 @@ export function compactionLine(event: CompactionEvent): string {
   switch (event.type) {
     case "compaction.started": {
       const window = event.windowTokens === undefined ? "" : ` of ${event.windowTokens}`;
-      return `The conversation is long (about ${event.usedTokens}${window} tokens); summarising ${counted(event.entryCount, "message")}.`;
+      const why = event.cause === "manual" ? "" : "The conversation is long. ";
+      return `${why}Summarising ${counted(event.entryCount, "message")} (about ${event.usedTokens}${window} tokens in all).`;
     }
     case "compaction.finished": {
       const how = event.method === "fallback" ? ", without a model" : "";

@@ -1,32 +1,52 @@
-import type { Transcript } from "@turnkeeper/state-store";
-import { entryText } from "@turnkeeper/state-store";
+import type { ContextUsage } from "@turnkeeper/agent-core";
+import { counted } from "./count-text.ts";
+import { printable } from "./style.ts";
 
-/** English text has about four characters a token; only a hint, and told as one. */
-const charactersPerToken = 4;
+const tokens = (count: number): string => `${count.toLocaleString("en")} tokens`;
 
-/** What a model would see of a session, as far as the store knows. */
-export function contextLines(
-  { entries, revision, compactionCount }: Transcript,
-  sessionId: string,
-  modelId: string,
-): readonly string[] {
-  const counts = new Map<string, number>();
-  let characterCount = 0;
-  for (const { body } of entries) {
-    counts.set(body.role, (counts.get(body.role) ?? 0) + 1);
-    characterCount += entryText(body).length;
-    if (body.role === "assistant")
-      for (const part of body.parts) if (part.type === "tool-call") characterCount += JSON.stringify(part.input).length;
-  }
-  const roles = [...counts].map(([role, count]) => `${count} ${role}`).join(", ");
-  const last = entries.findLast(({ body }) => body.role === "assistant" && body.usage?.inputTokens !== undefined)?.body;
-  const measured = last?.role === "assistant" ? last.usage?.inputTokens : undefined;
+function seenLine({ entryCounts }: ContextUsage): string {
+  const roles = Object.entries(entryCounts);
+  const total = roles.reduce((sum, [, count]) => sum + count, 0);
+  if (total === 0) return "The model sees nothing of it yet.";
+  return `The model sees ${total} entries (${roles.map(([role, count]) => `${count} ${role}`).join(", ")}).`;
+}
+
+function usedLine({ usedTokens, anchor, windowTokens }: ContextUsage): string {
+  const share = windowTokens === undefined ? undefined : Math.round((usedTokens / windowTokens) * 100);
+  const window =
+    share === undefined
+      ? "; how many the model can take is not known (providers.NAME.context_window)"
+      : ` of ${tokens(windowTokens ?? 0)}, ${share} %`;
+  const source = {
+    "turn-base": "counted by the provider at the last turn's first answer, and estimated from there",
+    "last-response": "counted by the provider at the last answer, and estimated from there",
+    estimate: "estimated",
+  }[anchor];
+  return `Used: about ${tokens(usedTokens)}${window} (${source}).`;
+}
+
+function summaryLine({ compactionCount, tokensSinceCompaction }: ContextUsage): readonly string[] {
+  if (compactionCount === 0) return [];
+  const since =
+    tokensSinceCompaction === undefined ? "" : `; about ${tokens(tokensSinceCompaction)} were said since the last time`;
+  return [`It has been summarised ${counted(compactionCount, "time")}${since}.`];
+}
+
+function nextLine({ usedTokens, thresholdTokens, coolDownMs, health }: ContextUsage): string {
+  const why = health?.error === undefined ? "" : ` ${printable(health.error)}`;
+  if (coolDownMs > 0)
+    return `Next: summaries are paused for ${Math.ceil(coolDownMs / 1000)} s after one that failed; /compact tries at once.${why}`;
+  if (usedTokens >= thresholdTokens) return "Next: it is summarised before the model is asked again.";
+  return `Next: it is summarised from ${tokens(thresholdTokens)} on, or when the provider says that it is too long.${why}`;
+}
+
+/** How full the model's context is, and what happens next about it. */
+export function contextLines(usage: ContextUsage): readonly string[] {
   return [
-    `Session ${sessionId}, revision ${revision}, model ${modelId}.`,
-    entries.length === 0
-      ? "The model sees nothing of it yet."
-      : `The model sees ${entries.length} entries (${roles}), about ${Math.ceil(characterCount / charactersPerToken)} tokens.`,
-    ...(measured === undefined ? [] : [`The last request had ${measured} input tokens, as the provider counted them.`]),
-    ...(compactionCount === 0 ? [] : [`It has been summarised ${compactionCount} times.`]),
+    `Session ${usage.sessionId}, revision ${usage.revision}, model ${usage.modelId}.`,
+    seenLine(usage),
+    usedLine(usage),
+    ...summaryLine(usage),
+    nextLine(usage),
   ];
 }

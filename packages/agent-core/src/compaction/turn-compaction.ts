@@ -3,7 +3,7 @@ import type { ModelStep } from "../model-call.ts";
 import type { TurnScope } from "../turn-machinery.ts";
 import { squeezeMax } from "./compaction-plan.ts";
 import { Compactor } from "./compactor.ts";
-import type { CompactionOutcome, CompactorDeps } from "./compactor.ts";
+import type { CompactorDeps } from "./compactor.ts";
 import { contextBodies } from "./context-bodies.ts";
 import type { ContextLimits } from "./context-limits.ts";
 import type { SummaryWriterSettings } from "./summary-writer.ts";
@@ -91,12 +91,6 @@ export class TurnCompaction {
       if (outcome.reason !== "failed" && outcome.reason !== "infeasible") return false;
     }
     return false;
-  }
-
-  /** Because somebody asked for it. */
-  async byHand(): Promise<CompactionOutcome> {
-    const usedTokens = this.#usedTokens();
-    return this.#compactor.compact({ cause: "manual", squeeze: 0, isLast: false, usedTokens });
   }
 
   #usedTokens(): number {
