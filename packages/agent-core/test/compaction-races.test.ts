@@ -172,7 +172,9 @@ describe("a turn of many steps", () => {
     expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "done" });
     const { all, context, compactionCount } = await transcriptOf(bench.store, "s");
     expect(compactionCount).toBeGreaterThanOrEqual(5);
-    const pages = all.flatMap(({ body }) => (body.role === "tool" ? [String(body.output).slice(0, 7).trim()] : []));
+    const pages = all.flatMap(({ body }) =>
+      body.role === "tool" ? [JSON.stringify(body.output).slice(1, 8).trim()] : [],
+    );
     expect(pages).toEqual(answers.map((_, index) => `page ${index + 1}`));
     expect(new Set(all.map(({ key }) => key)).size).toBe(all.length);
     expect(context[0]?.body).toMatchObject({ role: "summary", userTexts: ["read all pages"] });
