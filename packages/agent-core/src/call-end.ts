@@ -1,5 +1,7 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { Runner } from "@turnkeeper/state-store";
+import { durationText } from "./duration-text.ts";
+import type { HolderView } from "./events.ts";
 import type { CallEnd, TurnCall } from "./turn-call.ts";
 
 export function endOfStoreFailure(error: unknown): CallEnd {
@@ -27,22 +29,27 @@ export const leftTurn: CallEnd = {
   detail: "Shut down. The turn runs on in its process; ask with the same input id how it ended.",
 };
 
+/** Nothing became of the input; the same call may be made again. */
+export const sessionBusy: CallEnd = { outcome: "busy", reason: "session_busy", retryable: true };
+
+/** `reject` on a busy session: nothing was stored. */
+export function refusedEnd(holder: HolderView | undefined): CallEnd {
+  const detail = holder && `Held by pid ${holder.pid} on ${holder.host}. Try again.`;
+  return { ...sessionBusy, ...(detail === undefined ? {} : { detail }) };
+}
+
 /** The patience of a call ran out, and its input with it. */
 export function busyEnd({ holder, request }: TurnCall, { instanceId }: Pick<Runner, "instanceId">): CallEnd {
   const by =
     holder?.instanceId === instanceId ? "this process, for another message" : `pid ${holder?.pid} on ${holder?.host}`;
   const held = holder ? ` It is held by ${by}.` : "";
-  const detail = `Session ${request.sessionId} stayed busy for ${secondsOf(request.waitMs)} s; the message was not processed. Send it again.${held}`;
-  return { outcome: "busy", reason: "session_busy", detail };
+  const detail = `Session ${request.sessionId} stayed busy for ${durationText(request.waitMs)}; the message was not processed. Send it again.${held}`;
+  return { ...sessionBusy, detail };
 }
 
 /** The patience of a call ran out that follows another's input; the input goes its way. */
 export function unfollowedEnd({ holder, request }: TurnCall): CallEnd {
   const by = holder ? ` by pid ${holder.pid} on ${holder.host}` : "";
-  const detail = `The message is handled${by} and did not end within ${secondsOf(request.waitMs)} s; nothing was changed. Ask again with the same input id.`;
-  return { outcome: "busy", reason: "session_busy", detail };
-}
-
-function secondsOf(ms: number): number {
-  return Math.round(ms / 1000);
+  const detail = `The message is handled${by} and did not end within ${durationText(request.waitMs)}; nothing was changed. Ask again with the same input id.`;
+  return { ...sessionBusy, detail };
 }

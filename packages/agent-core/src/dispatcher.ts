@@ -1,7 +1,7 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { PeriodicHandle } from "@turnkeeper/periodic-scheduler";
-import type { LeaseView, OfferResult, RequestStopResult, Runner } from "@turnkeeper/state-store";
-import { endOfStoreFailure, shutDownEnd } from "./call-end.ts";
+import type { InputRecord, LeaseView, OfferResult, OnBusy, RequestStopResult, Runner } from "@turnkeeper/state-store";
+import { endOfStoreFailure, refusedEnd, shutDownEnd } from "./call-end.ts";
 import { reportDefect } from "./defect.ts";
 import { followInput } from "./follow.ts";
 import { runInputlessTurn } from "./inputless-turn.ts";
@@ -46,6 +46,11 @@ function checkedInputId(inputId: string): string {
     "INPUT_ID_INVALID",
     `Not an input id: ${JSON.stringify(inputId.slice(0, 60))}. Use 1 to 200 printable ASCII characters without spaces.`,
   );
+}
+
+/** Whether a call is over once others are known to run its input. */
+function leavesWhenBusy(onBusy: OnBusy): boolean {
+  return onBusy === "queue" || onBusy === "steer" || onBusy === "reject";
 }
 
 /**
@@ -147,23 +152,22 @@ export class Dispatcher implements AsyncDisposable {
   async #start(call: TurnCall): Promise<void> {
     try {
       const offer = await this.#offer(call);
-      if (offer.kind === "busy") {
-        const holder = offer.lease?.holder ?? offer.head?.runner;
-        return call.finish({
-          outcome: "busy",
-          reason: "session_busy",
-          ...(holder ? { detail: `Held by pid ${holder.pid} on ${holder.host}. Try again.` } : {}),
-        });
-      }
+      if (offer.kind === "busy") return call.finish(refusedEnd(offer.lease?.holder ?? offer.head?.runner));
       if (offer.kind === "conflict") {
         const detail = `Input id ${call.request.inputId} was used with other content in session ${call.request.sessionId}; nothing was stored.`;
         return call.finish({ outcome: "failed", reason: "input_id_conflict", detail });
       }
-      call.emit({ type: "input.accepted", inputId: call.request.inputId });
+      const { onBusy, inputId } = call.request;
+      const mayLeave = leavesWhenBusy(onBusy) && offer.kind === "known" && (await this.#isBusyWith(offer));
+      if (mayLeave && onBusy === "reject") return call.finish(refusedEnd(offer.lease?.holder));
+      call.emit({ type: "input.accepted", inputId });
       // Accepted: from here on somebody is responsible for it, whatever else fails.
+      if (mayLeave) return await this.#leave(call, offer.input);
       await this.#place(call, offer);
       const isWanted = !call.stopRequest && !this.#closing.signal.aborted;
-      if (call.request.onBusy === "interrupt" && offer.lease && isWanted) await this.#interruptForMessage(offer.lease);
+      // A turn is in the way of what waits alone: the one that has the input answers it, and after the end none is (INT-2).
+      const isInTheWay = offer.input.state === "pending" && offer.lease !== undefined;
+      if (onBusy === "interrupt" && isInTheWay && isWanted) await this.#interruptForMessage(offer.lease);
     } catch (error) {
       call.finish(endOfStoreFailure(error));
     }
@@ -173,15 +177,16 @@ export class Dispatcher implements AsyncDisposable {
     const { sessionId, inputId, text, onBusy } = call.request;
     const request = { sessionId, inputId, text, onBusy, runner: this.#runner };
     const offer = await withKnownOutcome(this.#deps.host, () => this.#deps.store.inbox.offer(request));
+    const mayBeLeft = offer.kind === "busy" || (offer.kind === "known" && leavesWhenBusy(onBusy));
+    if (!mayBeLeft || !offer.lease) return offer;
     // A session is not busy because a dead process still has its name on it.
-    if (offer.kind !== "busy" || !offer.lease) return offer;
     const deadGrant = await deadGrantOf(this.#deps, offer.lease);
     if (this.#closing.signal.aborted) return offer;
     return deadGrant ? this.#deps.store.inbox.offer({ ...request, deadGrant }) : offer;
   }
 
   async #place(call: TurnCall, { input }: Extract<OfferResult, { kind: "accepted" | "known" }>): Promise<void> {
-    const { sessionId, inputId } = call.request;
+    const { sessionId } = call.request;
     if (input.state !== "pending") return this.#deps.follow(call);
     if (input.runner?.runnerId === this.#runner.runnerId) {
       if (!this.#closing.signal.aborted) return this.#runnerOf(sessionId).add(call);
@@ -190,11 +195,30 @@ export class Dispatcher implements AsyncDisposable {
       return call.finish(shutDownEnd);
     }
     if (input.runner !== undefined) return this.#deps.follow(call);
-    if (call.stopRequest?.hard) {
+    await this.#leave(call, input);
+  }
+
+  /** Whether a repeat whose caller does not wait may leave: its input has a process that runs it, or will. */
+  async #isBusyWith({ input, lease }: Extract<OfferResult, { kind: "known" }>): Promise<boolean> {
+    if (input.state === "settled") return false;
+    if (lease !== undefined || input.state === "taken") return lease !== undefined;
+    const { runner } = input;
+    // An orphan of a free session stands behind a live waiter, or the offer would have adopted it.
+    if (runner === undefined) return true;
+    if (runner.runnerId === this.#runner.runnerId) return false;
+    const fate = await this.#deps.presence.probe(runner, runner.runnerId);
+    return fate !== "dead" && fate !== "unknown-here";
+  }
+
+  /** The input is stored, and others run it. */
+  async #leave(call: TurnCall, input: InputRecord): Promise<void> {
+    const { sessionId, inputId, redirect, text } = call.request;
+    const isOrphan = input.state === "pending" && input.runner === undefined;
+    if (isOrphan && call.stopRequest?.hard) {
       const withdrawn = await this.#deps.store.inbox.withdraw(sessionId, inputId, "cancelled");
       if (withdrawn.kind === "withdrawn") return call.finish({ outcome: "cancelled", reason: "user-stop" });
     }
-    if (call.request.redirect) this.#runners.get(sessionId)?.redirect(call.request.text);
+    if (isOrphan && redirect) this.#runners.get(sessionId)?.redirect(text);
     call.finish({ outcome: "queued" });
   }
 

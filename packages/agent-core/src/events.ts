@@ -68,6 +68,8 @@ export type TurnEventBody =
       readonly reason?: string;
       /** One line for people: what failed and what to do. */
       readonly detail?: string;
+      /** The session was busy: the same call with the same input id may be made again. */
+      readonly retryable?: true;
       readonly usage?: Usage;
     };
 

@@ -1,4 +1,5 @@
 import type { Entry, SettledInput, StateStore } from "@turnkeeper/state-store";
+import { sessionBusy } from "./call-end.ts";
 import type { CallEnd } from "./turn-call.ts";
 
 /** The text of a turn's last assistant entry: what `turn.finished` says. */
@@ -11,9 +12,7 @@ export function answerTextOf(entries: readonly Pick<Entry, "body">[]): string {
 /** How a settled input ended, told as the call that ran it was told. */
 export async function storedEnd(store: StateStore, input: SettledInput): Promise<CallEnd> {
   if (input.turnId === undefined) {
-    return input.end === "expired"
-      ? { outcome: "busy", reason: "session_busy" }
-      : { outcome: "cancelled", reason: "user-stop" };
+    return input.end === "expired" ? sessionBusy : { outcome: "cancelled", reason: "user-stop" };
   }
   const turn = await store.turns.read(input.sessionId, input.turnId);
   const { entries } = await store.transcript.load(input.sessionId, { turnId: input.turnId, all: true });

@@ -46,6 +46,7 @@ export interface CallEnd {
   readonly text?: string;
   readonly reason?: string;
   readonly detail?: string;
+  readonly retryable?: true;
   readonly usage?: Usage;
 }
 

@@ -33,6 +33,7 @@ import type {
 } from "@turnkeeper/state-store";
 import type { ProcessPresence, TurnLease } from "@turnkeeper/turn-lease";
 import { reportDefect } from "./defect.ts";
+import { durationText } from "./duration-text.ts";
 import { processMarkerOf } from "./process-marker.ts";
 import type { EndProcesses, ProcessMarker } from "./process-marker.ts";
 import { endTurn } from "./turn-end.ts";
@@ -213,7 +214,7 @@ export async function conductTurn(
       return !lease.lost.aborted;
     },
     commitAbort: async (claim, snapshot) => {
-      const message = `No progress for ${Math.round(snapshot.idleMs / 1000)} s (last: ${snapshot.lastProgress}). The turn was stopped; the session is free, send again.`;
+      const message = `No progress for ${durationText(snapshot.idleMs)} (last: ${snapshot.lastProgress}). The turn was stopped; the session is free, send again.`;
       return (
         (await interrupt.interrupt({ hard: true, reason: "stalled", by: "watchdog", message, claim })) === "published"
       );

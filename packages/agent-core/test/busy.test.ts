@@ -60,11 +60,19 @@ describe("a busy session", () => {
     const { agent } = await bench.agent([{ text: "never" }]);
     const turn = agent.run("s", "hurry", { waitMs: 5000 });
     await bench.host.advance(6000);
-    expect(await bench.finished(turn)).toMatchObject({ outcome: "busy", reason: "session_busy" });
+    const busy = { outcome: "busy", reason: "session_busy", retryable: true };
+    expect(await bench.finished(turn)).toMatchObject(busy);
     expect(await bench.store.inbox.read("s", turn.inputId)).toMatchObject({ state: "settled", end: "expired" });
     const again = agent.run("s", "hurry", { waitMs: 5000, inputId: turn.inputId });
     await bench.host.advance(6000);
-    expect(await bench.finished(again)).toMatchObject({ outcome: "busy" });
+    expect(await bench.finished(again)).toMatchObject(busy);
+  });
+
+  it("wait: tells a patience of less than a second as what it was", async () => {
+    await heldSession();
+    const { agent } = await bench.agent([]);
+    const { detail } = await bench.finished(agent.run("s", "hurry", { waitMs: 500 }));
+    expect(detail).toContain("stayed busy for 0.5 s");
   });
 
   it("rule 7.2: reject stores nothing and says busy", async () => {
@@ -73,6 +81,7 @@ describe("a busy session", () => {
     const turn = agent.run("s", "now or never", { onBusy: "reject" });
     expect(await bench.finished(turn)).toMatchObject({
       outcome: "busy",
+      retryable: true,
       detail: expect.stringContaining(`pid ${process.pid}`),
     });
     expect((await bench.eventsOf(turn)).map((event) => event.type)).toEqual(["turn.finished"]);

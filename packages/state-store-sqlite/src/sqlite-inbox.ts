@@ -51,8 +51,9 @@ function offer(tx: Transaction, request: OfferRequest): OfferResult {
   const head = queue.length > 0 ? firstWaiter(queue, tx.now)?.input : undefined;
   const isBusy = lease !== undefined || head !== undefined;
   const leaves = isBusy && (onBusy === "queue" || onBusy === "steer");
+  const adopts = !isBusy || onBusy === "wait" || onBusy === "interrupt";
   if (session && known && !mayBeOfferedAgain(known))
-    return { kind: "known", input: leaves ? known : adopt(tx, session, known, runner), ...told };
+    return { kind: "known", input: adopts ? adopt(tx, session, known, runner) : known, ...told };
   if (isBusy && onBusy === "reject") return { kind: "busy", ...told, ...(head ? { head } : {}) };
 
   const target = session ?? ensureSession(tx, sessionId);

@@ -74,7 +74,10 @@ export type OfferResult =
    * session was busy and `onBusy` was `queue` or `steer`; then it is an orphan, and the offerer may leave.
    */
   | { readonly kind: "accepted"; readonly input: PendingInput; readonly lease?: LeaseView }
-  /** The same id with the same text was accepted before (INBOX-2). An orphan is adopted: the offerer is its runner now. */
+  /**
+   * The same id with the same text was accepted before (INBOX-2). An orphan is adopted,
+   * the offerer is its runner now, unless the session is busy and `onBusy` says not to wait.
+   */
   | { readonly kind: "known"; readonly input: InputRecord; readonly lease?: LeaseView }
   /** The same id with other text: nothing stored, and the first input is untouched. */
   | { readonly kind: "conflict"; readonly input: InputRecord }

@@ -1,6 +1,7 @@
 import type { Host } from "@turnkeeper/kernel";
 import type { ResolvedModel } from "@turnkeeper/models";
 import type { Entry, Usage } from "@turnkeeper/state-store";
+import { durationText } from "../duration-text.ts";
 import { callModel } from "../model-call.ts";
 import type { ModelStep } from "../model-call.ts";
 import type { TurnScope } from "../turn-machinery.ts";
@@ -85,10 +86,7 @@ function summaryOf(
     failure: { kind, message },
   });
   if (clock.hasRunOut)
-    return failed(
-      "stall",
-      `The summary came too slowly (${Math.round(contextTimeoutMs / 1000)} s of silence are borne).`,
-    );
+    return failed("stall", `The summary came too slowly (${durationText(contextTimeoutMs)} of silence are borne).`);
   if (stopped !== undefined) return { kind: "stopped", reason: stopped };
   if (failure) return { kind: "failed", failure: summaryFailureOf(failure) };
   if (reader.finishReason === "length") return failed("output-cap", "The summary was cut at the model's output limit.");

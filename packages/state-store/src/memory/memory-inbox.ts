@@ -36,8 +36,9 @@ export class MemoryInbox implements InboxStore {
     const head = firstWaiter(this.#state.queueOf(this.#state.sessions.get(sessionId)), this.#state.now())?.input;
     const isBusy = lease !== undefined || head !== undefined;
     const leaves = isBusy && (onBusy === "queue" || onBusy === "steer");
+    const adopts = !isBusy || onBusy === "wait" || onBusy === "interrupt";
     if (known && !mayBeOfferedAgain(known))
-      return { kind: "known", input: this.#adopt(known, leaves ? undefined : runner), ...told };
+      return { kind: "known", input: this.#adopt(known, adopts ? runner : undefined), ...told };
     if (isBusy && onBusy === "reject") return { kind: "busy", ...told, ...(head ? { head } : {}) };
 
     const session = this.#state.ensureSession(sessionId);

@@ -85,12 +85,12 @@ export const offerCases: readonly ConformanceCase[] = [
   },
   {
     id: "INBOX-2e",
-    title: "a `queue` or `steer` repeated on a busy session leaves its orphan one: the offerer leaves",
+    title: "a repeat that does not wait leaves an orphan one on a busy session: the offerer leaves",
     async run({ open }) {
-      for (const onBusy of ["queue", "steer"] as const) {
+      for (const onBusy of ["queue", "steer", "reject"] as const) {
         const store = await open();
         await take(store, "holder");
-        const { runner } = await offered(store, "a", "input-1", { onBusy });
+        const { runner } = await offered(store, "a", "input-1", { onBusy: onBusy === "reject" ? "queue" : onBusy });
         assert.equal(runner, undefined);
         const again = await changesNothing(store, () => store.inbox.offer(offerOf("a", "input-1", { onBusy })));
         assert.equal(again.kind, "known");
