@@ -43,6 +43,16 @@ const part = z.discriminatedUnion("type", [
     input: z.json(),
     provider: fields.optional(),
   }),
+  z.strictObject({
+    type: z.literal("provider-tool"),
+    callId: text,
+    name: text,
+    input: z.json(),
+    output: z.json().optional(),
+    isError: z.boolean().optional(),
+    provider: fields.optional(),
+    resultProvider: fields.optional(),
+  }),
 ]);
 
 const body = z.discriminatedUnion("role", [

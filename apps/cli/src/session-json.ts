@@ -44,11 +44,17 @@ function bodyJson({ body }: Entry): Record<string, unknown> {
       return { text: body.text, ...(body.inputId === undefined ? {} : { inputId: body.inputId }) };
     case "assistant": {
       const toolCalls = callsOf(body).map(({ callId, name, input }) => ({ callId, name, input }));
+      const providerTools = body.parts.flatMap((part) =>
+        part.type === "provider-tool"
+          ? [{ callId: part.callId, name: part.name, input: part.input, output: part.output }]
+          : [],
+      );
       const reasoning = body.parts.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
       return {
         text: entryText(body),
         ...(reasoning === "" ? {} : { reasoning }),
         ...(toolCalls.length === 0 ? {} : { toolCalls }),
+        ...(providerTools.length === 0 ? {} : { providerTools }),
         ...(body.partial ? { partial: true } : {}),
         ...(body.model === undefined ? {} : { model: body.model }),
         ...(body.usage === undefined ? {} : { usage: body.usage }),

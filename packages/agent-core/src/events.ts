@@ -31,7 +31,10 @@ export type TurnEventBody =
   | { readonly type: "approval.requested"; readonly callId: string }
   /** A message that came while the turn ran is in the request that leaves now. */
   | { readonly type: "steer.delivered"; readonly inputId: string }
-  /** The model call failed before anything of its answer was seen, and is tried again after `delayMs`. */
+  /**
+   * After `delayMs` the model is asked again: the call failed before anything of its answer came, or the answer was cut
+   * and the rest of it is asked for.
+   */
   | { readonly type: "model.retry"; readonly attempt: number; readonly delayMs: number; readonly reason: string }
   /** The conversation is being summarised: `entryCount` entries of about `usedTokens` tokens in all. */
   | {

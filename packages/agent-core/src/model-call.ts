@@ -35,6 +35,11 @@ export interface ModelCallSettings {
 /** A provider that asks for more than this is not waited for: the turn fails and says when to come back. */
 const longestRetryMs = 60_000;
 const firstRetryMs = 500;
+/**
+ * Arguments that have begun to come and then stop coming: what a provider that sends a long value at once may take. It
+ * ends the request, and never the turn as the bound of silence would.
+ */
+const argumentsSilenceMs = 300_000;
 
 function retryDelayMs(failure: ModelFailure, attempt: number, unit: number): number {
   if (failure.retryAfterMs !== undefined) return failure.retryAfterMs;
@@ -42,8 +47,14 @@ function retryDelayMs(failure: ModelFailure, attempt: number, unit: number): num
   return unit * firstRetryMs * 2 ** attempt;
 }
 
+/** How long before the same, or the rest of it, is asked for again; nothing where that is longer than a turn may wait. */
+export function backoffMs(host: Host, failure: ModelFailure, attempt: number): number | undefined {
+  const delayMs = retryDelayMs(failure, attempt, host.random.unit());
+  return delayMs > longestRetryMs ? undefined : delayMs;
+}
+
 /** Waits, and ends early with the signal's reason. The wait is declared, so the watchdog does not take it for a stall. */
-async function pause(deps: ModelCallDeps, ms: number): Promise<void> {
+export async function pause(deps: Pick<ModelCallDeps, "host" | "clock" | "signal">, ms: number): Promise<void> {
   using _wait = deps.clock.declareWait({ kind: "model", name: "retry", boundMs: ms + 1000 });
   const { signal } = deps;
   signal.throwIfAborted();
@@ -81,29 +92,59 @@ async function readStream(
   deps: ModelCallDeps,
   stream: ReadableStream<LanguageModelV3StreamPart>,
   reader: StepReader,
+  argumentsMs: number,
 ): Promise<void> {
   const parts = stream.getReader();
-  const onAbort = (): void => void parts.cancel(deps.signal.reason).catch(() => {});
+  const cancel = (reason: unknown): void => void parts.cancel(reason).catch(() => {});
+  const onAbort = (): void => cancel(deps.signal.reason);
   deps.signal.addEventListener("abort", onAbort, { once: true });
+  let stuck: CodedError | undefined;
+  const giveUp = (): void => {
+    stuck = stuckArguments(deps.model.id, argumentsMs);
+    cancel(stuck);
+  };
+  let disarm = (): void => {};
   try {
     for (let next = await parts.read(); !next.done; next = await parts.read()) {
       const event = reader.read(next.value);
+      disarm();
+      if (reader.isInArguments) disarm = deps.host.timers.after(argumentsMs, giveUp);
       if (event === undefined) continue;
       if (event.kind === "error") throw event.error;
       deps.clock.progress("model", event.kind);
       deps.onEvent(event);
     }
+    if (stuck) throw stuck;
     // An ended read after a stop is the cancel's doing, unless the answer had been complete.
     if (reader.finishReason === undefined) deps.signal.throwIfAborted();
   } finally {
+    disarm();
     deps.signal.removeEventListener("abort", onAbort);
     parts.releaseLock();
   }
 }
 
-function emptyAnswer(model: string): CodedError {
-  const message = `${model} gave an empty answer: no text and no call. Send the message again, or choose another model.`;
-  return new CodedError("MODEL_EMPTY", message, { context: { model, retryable: true } });
+function stuckArguments(model: string, ms: number): CodedError {
+  const message = `${model} began to write the arguments of a call and then sent nothing for ${Math.round(ms / 1000)} s.`;
+  return new CodedError("MODEL_TIMEOUT", message, { context: { model, retryable: true } });
+}
+
+/** An answer without words and without a call. Whether the same request may do better depends on why it ended. */
+function emptyAnswer(model: string, finishReason: StepReader["finishReason"]): CodedError {
+  switch (finishReason) {
+    case "length": {
+      const message = `${model} used up its output limit before it said anything. Ask for less at a time, or raise the model's limit.`;
+      return new CodedError("MODEL_EMPTY", message, { context: { model, retryable: false } });
+    }
+    case "content-filter": {
+      const message = `${model} refused to answer: its provider's filter stopped it. Put the message in other words.`;
+      return new CodedError("MODEL_EMPTY", message, { context: { model, retryable: false } });
+    }
+    default: {
+      const message = `${model} gave an empty answer: no text and no call. Send the message again, or choose another model.`;
+      return new CodedError("MODEL_EMPTY", message, { context: { model, retryable: true } });
+    }
+  }
 }
 
 async function tryOnce(
@@ -124,8 +165,8 @@ async function tryOnce(
       Promise.resolve(deps.model.languageModel.doStream({ ...request, abortSignal: deps.signal })),
       deps.signal,
     );
-    await readStream(deps, stream, reader);
-    if (!reader.hasOutput) throw emptyAnswer(deps.model.id);
+    await readStream(deps, stream, reader, Math.min(argumentsSilenceMs, settings.silenceMs / 2));
+    if (!reader.hasAnswer) throw emptyAnswer(deps.model.id, reader.finishReason);
     return { reader };
   } catch (error) {
     if (deps.signal.aborted) return { reader, stopped: deps.signal.reason };
@@ -135,7 +176,7 @@ async function tryOnce(
 
 /**
  * One model step with its retries. A failure is repeated only where a repeat may mend it and nothing of the answer has
- * been seen yet: a repeated call would say it all again. Never rejects; a stop is part of the answer.
+ * come yet (reasoning is none): a repeated call would say it all again. Never rejects; a stop is part of the answer.
  */
 export async function callModel(
   deps: ModelCallDeps,
@@ -148,13 +189,13 @@ export async function callModel(
     if (
       !failure ||
       step.stopped !== undefined ||
-      step.reader.hasOutput ||
+      step.reader.hasAnswer ||
       !failure.retryable ||
       attempt >= settings.attempts
     )
       return step;
-    const delayMs = retryDelayMs(failure, attempt, deps.host.random.unit());
-    if (delayMs > longestRetryMs) return step;
+    const delayMs = backoffMs(deps.host, failure, attempt);
+    if (delayMs === undefined) return step;
     deps.onRetry({ attempt, delayMs, failure });
     try {
       await pause(deps, delayMs);

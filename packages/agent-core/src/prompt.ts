@@ -13,9 +13,21 @@ import type {
   SharedV3ProviderOptions,
 } from "@ai-sdk/provider";
 import { summaryForModel } from "./compaction/summary-text.ts";
-import type { AssistantBody, EntryBody, ProviderFields, ToolBody } from "@turnkeeper/state-store";
+import type {
+  AssistantBody,
+  EntryBody,
+  JsonValue,
+  ProviderFields,
+  ProviderToolPart,
+  ToolBody,
+} from "@turnkeeper/state-store";
 
-type AssistantContent = LanguageModelV3TextPart | LanguageModelV3ReasoningPart | LanguageModelV3ToolCallPart;
+type OwnCall = LanguageModelV3ToolCallPart;
+type AssistantContent =
+  | LanguageModelV3TextPart
+  | LanguageModelV3ReasoningPart
+  | LanguageModelV3ToolCallPart
+  | LanguageModelV3ToolResultPart;
 
 const withOptions = (provider: ProviderFields | undefined): { providerOptions?: SharedV3ProviderOptions } =>
   provider === undefined ? {} : { providerOptions: provider as SharedV3ProviderOptions };
@@ -32,8 +44,20 @@ function assistantContent(body: AssistantBody, modelId: string): AssistantConten
         return isOwn ? [{ type: "reasoning", text: part.text, ...options }] : [];
       case "tool-call":
         return [{ type: "tool-call", toolCallId: part.callId, toolName: part.name, input: part.input, ...options }];
+      case "provider-tool":
+        // It is a thing of its provider's, like a signature; half of one nobody takes.
+        return isOwn && part.output !== undefined ? providerTool(part, part.output) : [];
     }
   });
+}
+
+function providerTool(part: ProviderToolPart, result: JsonValue): AssistantContent[] {
+  const { callId: toolCallId, name: toolName, input, isError, provider, resultProvider } = part;
+  const output = { type: isError ? "error-json" : "json", value: result as never } as const;
+  return [
+    { type: "tool-call", toolCallId, toolName, input, providerExecuted: true, ...withOptions(provider) },
+    { type: "tool-result", toolCallId, toolName, output, ...withOptions(resultProvider) },
+  ];
 }
 
 function resultPart({ callId, name, status, output: said, note }: ToolBody): LanguageModelV3ToolResultPart {
@@ -53,6 +77,9 @@ function unanswered({ toolCallId, toolName }: LanguageModelV3ToolCallPart): Lang
 
 const userMessage = (text: string): LanguageModelV3Message => ({ role: "user", content: [{ type: "text", text }] });
 
+const goOnFromTheCut =
+  "Your answer was cut off there. Go on exactly where it stops, in the middle of a word if need be, and repeat nothing of it.";
+
 /**
  * A prompt for one model that grows with its conversation: an entry costs what the entry is, not what came before it.
  * A message that was handed out is never changed afterwards; a neighbour that joins it makes a new one.
@@ -61,6 +88,7 @@ export class GrowingPrompt {
   readonly #modelId: string;
   readonly #messages: LanguageModelV3Message[] = [];
   #open: LanguageModelV3ToolCallPart[] = [];
+  #isCut = false;
 
   constructor(modelId: string) {
     this.#modelId = modelId;
@@ -82,7 +110,8 @@ export class GrowingPrompt {
         this.#close();
         const content = assistantContent(body, this.#modelId);
         if (content.every((part) => part.type === "reasoning")) return;
-        this.#open = content.filter((part) => part.type === "tool-call");
+        this.#open = content.filter((part) => part.type === "tool-call" && part.providerExecuted !== true) as OwnCall[];
+        this.#isCut = body.partial === true;
         return this.#append({ role: "assistant", content });
       }
       case "tool": {
@@ -104,7 +133,8 @@ export class GrowingPrompt {
   /** What makes a request of the messages: results for open calls, words to answer after an answer. */
   #closing(): LanguageModelV3Message | undefined {
     if (this.#open.length > 0) return { role: "tool", content: this.#open.map(unanswered) };
-    return this.#messages.at(-1)?.role === "assistant" ? userMessage("Go on.") : undefined;
+    if (this.#messages.at(-1)?.role !== "assistant") return undefined;
+    return userMessage(this.#isCut ? goOnFromTheCut : "Go on.");
   }
 
   #close(): void {

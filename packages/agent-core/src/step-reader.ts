@@ -1,6 +1,20 @@
-import type { LanguageModelV3FinishReason, LanguageModelV3StreamPart, LanguageModelV3Usage } from "@ai-sdk/provider";
-import type { AssistantPart, JsonValue, ProviderFields, ToolCallPart, Usage } from "@turnkeeper/state-store";
+import type {
+  LanguageModelV3FinishReason,
+  LanguageModelV3StreamPart,
+  LanguageModelV3ToolCall,
+  LanguageModelV3ToolResult,
+  LanguageModelV3Usage,
+} from "@ai-sdk/provider";
+import type {
+  AssistantPart,
+  JsonValue,
+  ProviderFields,
+  ProviderToolPart,
+  ToolCallPart,
+  Usage,
+} from "@turnkeeper/state-store";
 import { TextPieces } from "./text-pieces.ts";
+import { parseObject } from "./tool-input.ts";
 
 /** A tool call as the model sent it: its arguments are still text, and may be no JSON at all. */
 export interface RawToolCall {
@@ -15,6 +29,7 @@ export type StepEvent =
   | { readonly kind: "reasoning"; readonly delta: string }
   | { readonly kind: "arguments" }
   | { readonly kind: "call"; readonly call: RawToolCall }
+  | { readonly kind: "provider-tool" }
   | { readonly kind: "error"; readonly error: unknown };
 
 interface Growing {
@@ -28,6 +43,8 @@ interface ReadCall {
   readonly call: RawToolCall;
   readonly provider?: ProviderFields | undefined;
 }
+
+type ReadProviderTool = { -readonly [Key in keyof ProviderToolPart]: ProviderToolPart[Key] };
 
 function usageOf(usage: LanguageModelV3Usage): Usage {
   const { total, cacheRead } = usage.inputTokens;
@@ -51,17 +68,33 @@ export function addUsage(left: Usage, right: Usage): Usage {
 
 /**
  * Reads one model step part by part and can be asked at any moment for what has come so far, so that a step that is
- * cut or stopped leaves its partial answer behind. One reader for each step.
+ * cut or stopped leaves its partial answer behind. One reader for each stream.
  */
 export class StepReader {
-  readonly #parts: (Growing | ReadCall)[] = [];
+  readonly #parts: (Growing | ReadCall | ReadProviderTool)[] = [];
   readonly #growing = new Map<string, Growing>();
+  readonly #argumentIds = new Set<string>();
   usage: Usage | undefined;
   finishReason: LanguageModelV3FinishReason["unified"] | undefined;
 
-  /** Whether anything came that the user has seen or that a repeated call would repeat. */
+  /** Whether anything came that the user has seen, reasoning included. */
   get hasOutput(): boolean {
-    return this.#parts.some((part) => part.type === "call" || !part.pieces.isEmpty);
+    return this.#parts.some((part) => !("pieces" in part) || !part.pieces.isEmpty);
+  }
+
+  /** Whether anything came of the answer itself: words, or a call of whomever. A repeated call would say it again. */
+  get hasAnswer(): boolean {
+    return this.#parts.some((part) => part.type !== "reasoning" && !("pieces" in part && part.pieces.isBlank));
+  }
+
+  /** Whether a call of the provider's own is the last that came: it has not said yet what it makes of the result. */
+  get endsInProviderTool(): boolean {
+    return this.#parts.findLast((part) => !("pieces" in part) || !part.pieces.isBlank)?.type === "provider-tool";
+  }
+
+  /** Whether the arguments of a call have begun to come and have not ended. */
+  get isInArguments(): boolean {
+    return this.#argumentIds.size > 0;
   }
 
   get calls(): readonly RawToolCall[] {
@@ -83,15 +116,19 @@ export class StepReader {
       case "reasoning-delta":
       case "reasoning-end":
         return this.#grow("reasoning", part);
+      case "tool-input-start":
+        this.#argumentIds.add(part.id);
+        return undefined;
       case "tool-input-delta":
         return part.delta.length > 0 ? { kind: "arguments" } : undefined;
-      case "tool-call": {
-        // A call the provider runs itself comes with its result in the answer: nothing of it is ours to run or to pair.
-        if (part.providerExecuted) return { kind: "arguments" };
-        const call = { callId: part.toolCallId, name: part.toolName, inputText: part.input };
-        this.#parts.push({ type: "call", call, provider: part.providerMetadata as ProviderFields | undefined });
-        return { kind: "call", call };
-      }
+      case "tool-input-end":
+        this.#argumentIds.delete(part.id);
+        return undefined;
+      case "tool-call":
+        this.#argumentIds.delete(part.toolCallId);
+        return part.providerExecuted ? this.#beginProviderTool(part) : this.#addCall(part);
+      case "tool-result":
+        return this.#endProviderTool(part);
       case "finish":
         this.usage = usageOf(part.usage);
         this.finishReason = part.finishReason.unified;
@@ -101,6 +138,35 @@ export class StepReader {
       default:
         return undefined;
     }
+  }
+
+  #addCall({ toolCallId, toolName, input, providerMetadata }: LanguageModelV3ToolCall): StepEvent {
+    const call = { callId: toolCallId, name: toolName, inputText: input };
+    this.#parts.push({ type: "call", call, provider: providerMetadata as ProviderFields | undefined });
+    return { kind: "call", call };
+  }
+
+  /** A call the provider runs itself: nothing of it is ours to run or to pair, and all of it is to go back as it came. */
+  #beginProviderTool({ toolCallId, toolName, input, providerMetadata }: LanguageModelV3ToolCall): StepEvent {
+    const parsed = parseObject(input);
+    this.#parts.push({
+      type: "provider-tool",
+      callId: toolCallId,
+      name: toolName,
+      input: "value" in parsed ? parsed.value : {},
+      ...(providerMetadata === undefined ? {} : { provider: providerMetadata as ProviderFields }),
+    });
+    return { kind: "provider-tool" };
+  }
+
+  #endProviderTool({ toolCallId, result, isError, providerMetadata }: LanguageModelV3ToolResult): StepEvent {
+    const begun = this.#parts.find((part) => part.type === "provider-tool" && part.callId === toolCallId);
+    if (begun?.type === "provider-tool") {
+      begun.output = result as JsonValue;
+      if (isError) begun.isError = true;
+      if (providerMetadata !== undefined) begun.resultProvider = providerMetadata as ProviderFields;
+    }
+    return { kind: "provider-tool" };
   }
 
   #grow(
@@ -132,6 +198,7 @@ export class StepReader {
     ) => { readonly callId: string; readonly name: string; readonly input: JsonValue } | undefined,
   ): AssistantPart[] {
     return this.#parts.flatMap((part): AssistantPart[] => {
+      if (part.type === "provider-tool") return [{ ...part }];
       const provider = part.provider === undefined ? {} : { provider: part.provider };
       if (part.type === "call") {
         const stored = callPart(part.call);

@@ -2,11 +2,19 @@ import type { Entry, SettledInput, StateStore } from "@turnkeeper/state-store";
 import { sessionBusy } from "./call-end.ts";
 import type { CallEnd } from "./turn-call.ts";
 
-/** The text of a turn's last assistant entry: what `turn.finished` says. */
+/**
+ * The text of a turn's last assistant entry, with those directly before it that it goes on from: what `turn.finished`
+ * says.
+ */
 export function answerTextOf(entries: readonly Pick<Entry, "body">[]): string {
-  const last = entries.findLast((entry) => entry.body.role === "assistant");
-  if (last?.body.role !== "assistant") return "";
-  return last.body.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
+  const pieces: string[] = [];
+  for (let index = entries.findLastIndex(({ body }) => body.role === "assistant"); index >= 0; index--) {
+    const body = entries[index]?.body;
+    const isPiece = body?.role === "assistant" && (pieces.length === 0 || body.partial === true);
+    if (!isPiece) break;
+    pieces.unshift(body.parts.map((part) => (part.type === "text" ? part.text : "")).join(""));
+  }
+  return pieces.join("");
 }
 
 /** How a settled input ended, told as the call that ran it was told. */

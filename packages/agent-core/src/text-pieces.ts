@@ -5,8 +5,10 @@ const pieceLength = 1024;
 export class TextPieces {
   readonly #pieces: string[] = [];
   #tail = "";
+  #isBlank = true;
 
   add(delta: string): void {
+    this.#isBlank &&= delta.trim() === "";
     this.#tail += delta;
     if (this.#tail.length < pieceLength) return;
     this.#pieces.push(this.#tail);
@@ -15,6 +17,11 @@ export class TextPieces {
 
   get isEmpty(): boolean {
     return this.#pieces.length === 0 && this.#tail.length === 0;
+  }
+
+  /** Nothing but white space, if anything. */
+  get isBlank(): boolean {
+    return this.#isBlank;
   }
 
   /** The whole text. Reading does not change what was collected. */

@@ -46,7 +46,8 @@ const keptMessageLength = 1000;
 
 type JsonObject = { readonly [key: string]: JsonValue };
 
-function parseObject(text: string): { readonly value: JsonObject } | { readonly error: string } {
+/** The one object that a call's arguments are, or what is wrong with them. */
+export function parseObject(text: string): { readonly value: JsonObject } | { readonly error: string } {
   // Some providers send nothing at all, or `null`, for a call without arguments.
   if (text.trim() === "" || text.trim() === "null") return { value: {} };
   let value: JsonValue;

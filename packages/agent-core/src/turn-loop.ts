@@ -9,7 +9,7 @@
 import type { LanguageModelV3CallOptions, LanguageModelV3FunctionTool } from "@ai-sdk/provider";
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
-import type { ResolvedModel } from "@turnkeeper/models";
+import type { ModelFailure, ResolvedModel } from "@turnkeeper/models";
 import type { AssistantBody, EntryDraft, StateStore, Usage } from "@turnkeeper/state-store";
 import { contextLimits } from "./compaction/context-limits.ts";
 import { estimateTokens } from "./compaction/token-estimate.ts";
@@ -17,17 +17,17 @@ import { TurnCompaction } from "./compaction/turn-compaction.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Guardrails } from "./guardrails.ts";
 import type { TurnEventBody } from "./events.ts";
-import { callModel } from "./model-call.ts";
+import { backoffMs, callModel, pause } from "./model-call.ts";
 import type { ModelStep } from "./model-call.ts";
 import { addUsage } from "./step-reader.ts";
 import type { RawToolCall, StepEvent } from "./step-reader.ts";
 import { Steers } from "./steers.ts";
-import { answerTextOf } from "./stored-end.ts";
 import { ToolBatch } from "./tool-batch.ts";
 import { prepareCall } from "./tool-call.ts";
 import type { Approval, PreparedCall } from "./tool-call.ts";
 import { declarationOf } from "./tool-input.ts";
 import type { ToolSet } from "./tool-input.ts";
+import { TurnAnswer } from "./turn-answer.ts";
 import { budgetEnding } from "./turn-budget.ts";
 import type { TurnBudget } from "./turn-budget.ts";
 import { endingOf, interruptedEnding } from "./turn-machinery.ts";
@@ -76,7 +76,7 @@ export class TurnLoop {
   #replacedCount: number;
   #usage: Usage;
   #stepCount: number;
-  #answer: AssistantBody | undefined;
+  readonly #answer = new TurnAnswer();
 
   constructor(
     deps: LoopDeps,
@@ -117,7 +117,7 @@ export class TurnLoop {
   /** Never rejects: an error is an ending too, and it keeps what had come of the answer. */
   async run(): Promise<TurnEnding> {
     const ending = await this.#iterate().catch((error: unknown) => endingOf(error, this.#scope.interrupt));
-    const text = this.#answer ? answerTextOf([{ body: this.#answer }]) : "";
+    const { text } = this.#answer;
     return { text, usage: this.#usage, ...this.#sayingWhatWasNotSeen(ending) };
   }
 
@@ -198,26 +198,29 @@ export class TurnLoop {
   async #finishStep(step: ModelStep): Promise<StepEnd> {
     const { failure, reader, stopped } = step;
     if (stopped !== undefined) return this.#finishStopped(step, stopped);
-    if (failure) {
-      const detail = reader.hasOutput
-        ? `${failure.message} What had come is kept and marked as partial.`
-        : failure.message;
-      return { kind: "end", ending: { outcome: "failed", reason: failure.code, detail, entries: this.#partial(step) } };
-    }
+    if (failure) return this.#finishFailed(step, failure);
     const prepared = await Promise.all(
       reader.calls.map((call) => prepareCall(this.#deps.tools, { ...call, callId: this.#ownCallId(call) })),
     );
-    const body = this.#assistantBody(step, prepared);
-    const draft: EntryDraft = { key: `${this.#scope.turnId}/${this.#stepCount}/assistant`, body };
-    this.#conversation.add(body);
-    this.#answer = body;
-    if (prepared.length === 0) return this.#finishAnswer(draft);
+    if (prepared.length === 0) return this.#finishAnswer(step);
+    const draft = this.#draftOf(step, { prepared });
     await this.#scope.append([draft]);
+    this.#answer.isWhole();
     const halt = await this.#runCalls(prepared);
     if (this.#scope.interrupt.signal.aborted) return { kind: "end", ending: interruptedEnding(this.#scope.interrupt) };
     if (!halt) return { kind: "next" };
     const reason = `GUARDRAIL_${halt.rule.toUpperCase().replaceAll("-", "_")}`;
     return { kind: "end", ending: { outcome: "failed", reason, detail: halt.detail } };
+  }
+
+  /** What broke off in the middle of an answer is gone on with; anything else ends the turn. */
+  async #finishFailed(step: ModelStep, failure: ModelFailure): Promise<StepEnd> {
+    const delayMs = failure.retryable ? backoffMs(this.#deps.host, failure, this.#answer.goOnCount + 1) : undefined;
+    if (delayMs !== undefined && this.#mayGoOn(step)) return this.#goOn(step, failure.message, delayMs);
+    const detail = step.reader.hasOutput
+      ? `${failure.message} What had come is kept and marked as partial.`
+      : failure.message;
+    return { kind: "end", ending: { outcome: "failed", reason: failure.code, detail, entries: this.#partial(step) } };
   }
 
   /** A stop ends the turn; a redirect keeps what had come, marked, and the turn goes on with the message that cut it. */
@@ -227,18 +230,43 @@ export class TurnLoop {
     if (!CodedError.is(stopped, "REDIRECTED") || interrupt.signal.aborted)
       return { kind: "end", ending: { ...endingOf(stopped, interrupt), entries } };
     if (entries.length > 0) await this.#scope.append(entries);
-    for (const { body } of entries) this.#conversation.add(body);
+    this.#answer.isWhole();
     return { kind: "next" };
   }
 
-  /** A message that came while the answer was written is answered by this turn, not left for the next. */
-  async #finishAnswer(draft: EntryDraft): Promise<StepEnd> {
-    const isLast = this.#budgetEnding() !== undefined || !(await this.#steers.areWaiting());
-    if (isLast) return { kind: "end", ending: { outcome: "answered", entries: [draft] } };
+  /** The model asked for nothing more, unless its answer was cut or a message came while it was written. */
+  async #finishAnswer(step: ModelStep): Promise<StepEnd> {
+    const isCut = step.reader.finishReason === "length";
+    if (isCut && this.#mayGoOn(step))
+      return this.#goOn(step, "The answer was cut at the model's output limit; the rest is asked for.", 0);
+    const draft = this.#draftOf(step, { isPartial: isCut });
+    const detail = "The answer was cut at the model's output limit, again and again: it is not whole.";
+    const ending: TurnEnding = { outcome: "answered", ...(isCut ? { detail } : {}) };
+    const isSpent = this.#budgetEnding() !== undefined;
+    const mustGoOn = !isSpent && this.#answer.mustGoOn(step);
+    if (!mustGoOn && (isSpent || !(await this.#steers.areWaiting())))
+      return { kind: "end", ending: { ...ending, entries: [draft] } };
     await this.#scope.append([draft]);
-    // Whoever sent it may have taken it back by now.
-    const isSteered = this.#scope.storeFailure === undefined && (await this.#takeSteers());
-    return isSteered ? { kind: "next" } : { kind: "end", ending: { outcome: "answered" } };
+    if (mustGoOn) this.#answer.goOn();
+    else this.#answer.isWhole();
+    // Whoever sent the message may have taken it back by now.
+    const isNext = mustGoOn || (this.#scope.storeFailure === undefined && (await this.#takeSteers()));
+    return isNext ? { kind: "next" } : { kind: "end", ending };
+  }
+
+  #mayGoOn(step: ModelStep): boolean {
+    return this.#answer.mayGoOn(step) && this.#budgetEnding() === undefined;
+  }
+
+  /** Keeps what came of a cut answer, marked, and has the model go on from there in the next step. */
+  async #goOn(step: ModelStep, reason: string, delayMs: number): Promise<StepEnd> {
+    const { host, emit } = this.#deps;
+    const { clock, interrupt } = this.#scope;
+    this.#answer.goOn();
+    await this.#scope.append(this.#partial(step));
+    emit({ type: "model.retry", attempt: this.#answer.goOnCount, delayMs: Math.round(delayMs), reason });
+    await pause({ host, clock, signal: interrupt.signal }, delayMs);
+    return { kind: "next" };
   }
 
   /** The provider's id, made unique in the turn: some number their calls from zero in every step, some send none. */
@@ -250,28 +278,32 @@ export class TurnLoop {
     return callId;
   }
 
-  #assistantBody(step: ModelStep, prepared: readonly PreparedCall[]): AssistantBody {
-    const { reader } = step;
+  /** The step as the next entry of the conversation. */
+  #draftOf(
+    { reader }: ModelStep,
+    { prepared = [], isPartial = false }: { readonly prepared?: readonly PreparedCall[]; readonly isPartial?: boolean },
+  ): EntryDraft {
     let index = 0;
     const parts = reader.parts(() => {
       const call = prepared[index++];
       return call && { callId: call.callId, name: call.name, input: call.parsed.stored };
     });
-    return {
+    const body: AssistantBody = {
       role: "assistant",
       parts,
       model: this.#deps.model.id,
-      ...(reader.finishReason === "length" ? { partial: true } : {}),
+      ...(isPartial ? { partial: true } : {}),
       ...(reader.usage ? { usage: reader.usage } : {}),
     };
+    this.#answer.add(body, this.#conversation.bodies.at(-1));
+    this.#conversation.add(body);
+    return { key: `${this.#scope.turnId}/${this.#stepCount}/assistant`, body };
   }
 
   /** What a cut step leaves in the transcript: its text, marked; never a call that was not whole. */
   #partial(step: ModelStep): EntryDraft[] {
-    const parts = step.reader.parts(() => undefined);
-    if (parts.length === 0) return [];
-    this.#answer = { role: "assistant", parts, model: this.#deps.model.id, partial: true };
-    return [{ key: `${this.#scope.turnId}/${this.#stepCount}/assistant`, body: this.#answer }];
+    const isNothing = step.reader.parts(() => undefined).length === 0;
+    return isNothing ? [] : [this.#draftOf(step, { isPartial: true })];
   }
 
   async #runCalls(prepared: readonly PreparedCall[]): Promise<ToolBatch["halt"]> {

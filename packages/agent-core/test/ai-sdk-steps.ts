@@ -10,11 +10,13 @@ export function messagesOf({ entries }: Transcript): ModelMessage[] {
       case "summary":
         return [{ role: "user", content: body.text }];
       case "assistant": {
-        const content = body.parts.map((part) =>
-          part.type === "tool-call"
-            ? { type: part.type, toolCallId: part.callId, toolName: part.name, input: part.input }
-            : { type: part.type, text: part.text },
-        );
+        const content = body.parts
+          .filter((part) => part.type !== "provider-tool")
+          .map((part) =>
+            part.type === "tool-call"
+              ? { type: part.type, toolCallId: part.callId, toolName: part.name, input: part.input }
+              : { type: part.type, text: part.text },
+          );
         return [{ role: "assistant", content }];
       }
       case "tool": {

@@ -85,7 +85,7 @@ async function stored(): Promise<unknown[]> {
     switch (body.role) {
       case "assistant":
         return [
-          ...body.parts.map((part) => (part.type === "tool-call" ? part.callId : part.text)),
+          ...body.parts.map((part) => ("text" in part ? part.text : part.callId)),
           ...(body.partial ? ["…"] : []),
         ];
       case "tool":

@@ -30,14 +30,14 @@ describe("a model call that fails", () => {
     expect(model.requests).toHaveLength(3);
   });
 
-  it("is not repeated once text was seen: the partial answer is kept and the turn fails", async () => {
+  it("is not repeated once text was seen: where nothing may mend it, the partial answer is kept and the turn fails", async () => {
     const { agent, model } = await bench.agent([
       {
         parts: [
           { type: "text-start", id: "t" },
           { type: "text-delta", id: "t", delta: "Half an ans" },
         ],
-        error: overloaded(),
+        error: new CodedError("MODEL_QUOTA", "No credit is left."),
       },
       { text: "whole" },
     ]);

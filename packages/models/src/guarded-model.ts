@@ -7,6 +7,7 @@
  * | text, reasoning, tool input                 | the same parts, at once                              |
  * | a tool call                                 | the same part, once the stream has ended well        |
  * | `finish` with the provider's reason         | the held tool calls, `finish`, the end               |
+ * | `finish` with `stop` after half a sentence  | as `length`, from servers that are known for it      |
  * | `finish` without one, or no `finish`        | MODEL_STREAM_CUT                                     |
  * | `finish` without text and without a call    | MODEL_EMPTY (not after length or content-filter)     |
  * | an `error` part, a throw                    | the error it means; the connection is closed         |
@@ -26,6 +27,7 @@ import type { ModelErrorCode } from "./errors.ts";
 import { openCall } from "./model-call.ts";
 import type { ModelCall } from "./model-call.ts";
 import { callError, plainError } from "./model-failure.ts";
+import { meantReason, tailOf } from "./silent-cut.ts";
 
 export interface Guard {
   readonly subject: CallSubject;
@@ -33,6 +35,8 @@ export interface Guard {
   readonly streamHeaders?: Readonly<Record<string, string>>;
   /** Every format this package resolves says why it ended; another model's may not. */
   readonly alwaysGivesReason: boolean;
+  /** Whether it may report `stop` for an answer that it cut; then a text that stops in the middle ends with `length`. */
+  readonly mayCutSilently?: boolean;
   /** With timers, a finished answer's connection is left to end by itself and can be used again. */
   readonly timers?: Timers;
   isClosed(): boolean;
@@ -84,7 +88,9 @@ export function guardModel(inner: LanguageModelV3, guard: Guard): LanguageModelV
       call.end();
       const verdict = verdictOn(result.finishReason, result.content.some(isContent), guard.alwaysGivesReason);
       if (verdict !== undefined) throw plainError(verdict, guard.subject);
-      return result;
+      const last = result.content.at(-1);
+      if (!guard.mayCutSilently || last?.type !== "text") return result;
+      return { ...result, finishReason: meantReason(result.finishReason, tailOf(last.text)) };
     },
     async doStream(options) {
       const call = openCall(options.abortSignal);
@@ -110,6 +116,8 @@ function guardStream(
   // Some SDKs complete a call whose arguments were cut; only a stream that ended well shows that they are all there.
   const held: LanguageModelV3ToolCall[] = [];
   let hasContent = false;
+  /** How the answer's text ends so far; empty behind anything else. */
+  let tail = "";
 
   const fail = (
     controller: ReadableStreamDefaultController<LanguageModelV3StreamPart>,
@@ -128,7 +136,8 @@ function guardStream(
     if (verdict !== undefined) return fail(controller, plainError(verdict, guard.subject));
     call.end();
     for (const toolCall of held) controller.enqueue(toolCall);
-    controller.enqueue(part);
+    const isMeant = !guard.mayCutSilently || held.length > 0;
+    controller.enqueue(isMeant ? part : { ...part, finishReason: meantReason(part.finishReason, tail) });
     controller.close();
     if (guard.timers) drain(reader, guard.timers);
     else void reader.cancel().catch(nothing);
@@ -158,6 +167,8 @@ function guardStream(
             continue;
           }
           hasContent ||= isContent(part);
+          if (part.type === "text-delta") tail = tailOf(tail, part.delta);
+          else if (isContent(part)) tail = "";
           controller.enqueue(part);
           return;
         }

@@ -3,6 +3,7 @@ import { parseModelName } from "./model-name.ts";
 import { checkOptions, resolveSettings } from "./provider-settings.ts";
 import type { ResolveModelOptions } from "./provider-settings.ts";
 import type { ResolvedModel } from "./resolved-model.ts";
+import { mayCutSilently } from "./silent-cut.ts";
 
 /**
  * Gives the model of a name: `openai/…`, `anthropic/…`, `openai-compatible/…` or `demo/…`.
@@ -35,6 +36,7 @@ export async function resolveModel(name: string, options: ResolveModelOptions): 
     subject: settings.subject,
     streamHeaders: { accept: eventStream },
     alwaysGivesReason: true,
+    mayCutSilently: mayCutSilently({ modelId, baseUrl: settings.baseUrl }),
     timers: options.host.timers,
     isClosed: () => isClosed,
   });

@@ -24,7 +24,21 @@ export interface ToolCallPart {
   readonly provider?: ProviderFields;
 }
 
-export type AssistantPart = TextPart | ReasoningPart | ToolCallPart;
+/** A call that the provider ran itself, with its result: nobody else runs it, and nothing else answers it. */
+export interface ProviderToolPart {
+  readonly type: "provider-tool";
+  readonly callId: string;
+  readonly name: string;
+  readonly input: JsonValue;
+  /** Absent where the answer was cut before it came. */
+  readonly output?: JsonValue;
+  readonly isError?: boolean;
+  readonly provider?: ProviderFields;
+  /** The fields that came with the result. */
+  readonly resultProvider?: ProviderFields;
+}
+
+export type AssistantPart = TextPart | ReasoningPart | ToolCallPart | ProviderToolPart;
 
 /** Tokens as the provider counted them; a count it did not give is absent. */
 export interface Usage {

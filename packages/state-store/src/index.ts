@@ -9,6 +9,7 @@ export type {
   EntryDraft,
   NoticeBody,
   ProviderFields,
+  ProviderToolPart,
   ReasoningPart,
   SummaryBody,
   TextPart,

@@ -17,13 +17,13 @@ const interruptions: Readonly<Record<string, string>> = {
   crashed: "The process that ran the turn died; send again.",
 };
 
-/** Why a call did not answer and what to do, on one line; nothing where it answered. */
+/** Why a call did not answer, or not wholly, and what to do, on one line; nothing where it answered. */
 export function finishedLine({ outcome, reason, detail, sessionId }: TurnFinished): string | undefined {
   const why = reason === undefined ? "" : ` (${reason})`;
   const told = detail === undefined ? undefined : oneLine(printable(detail));
   switch (outcome) {
     case "answered":
-      return undefined;
+      return told;
     case "failed":
       return `failed${why}: ${told ?? "no details were given"}`;
     case "interrupted":

@@ -29,7 +29,7 @@ export function entryText(entry: Entry, style: Style, columns: number): string {
     case "assistant": {
       const text = body.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
       const calls = body.parts.flatMap((part) =>
-        part.type === "tool-call"
+        part.type === "tool-call" || part.type === "provider-tool"
           ? [`${style.cyan("▸")} ${printable(part.name)} ${callSummary(part.input, columns - part.name.length - 3)}`]
           : [],
       );

@@ -29,6 +29,8 @@ function pieceOf({ body }: Entry, { spoken, produced }: PieceLengths): readonly 
       return body.parts.flatMap((part) => {
         if (part.type === "reasoning") return [];
         if (part.type === "text") return [`[assistant] ${cutText(part.text, spoken)}`];
+        if (part.type === "provider-tool")
+          return [`[assistant used ${part.name}] ${cutText(JSON.stringify(part.output ?? null), produced)}`];
         return [`[assistant calls ${part.name}] ${cutText(JSON.stringify(part.input), produced)}`];
       });
   }

@@ -11,9 +11,15 @@ export function estimateTokens(text: string): number {
 }
 
 function partTokens(part: AssistantPart): number {
-  return part.type === "tool-call"
-    ? estimateTokens(part.name) + estimateTokens(JSON.stringify(part.input))
-    : estimateTokens(part.text);
+  switch (part.type) {
+    case "text":
+    case "reasoning":
+      return estimateTokens(part.text);
+    case "tool-call":
+      return estimateTokens(part.name) + estimateTokens(JSON.stringify(part.input));
+    case "provider-tool":
+      return estimateTokens(part.name) + estimateTokens(JSON.stringify([part.input, part.output]));
+  }
 }
 
 /** What an entry takes in a request, reasoning included; a notice is not sent. */

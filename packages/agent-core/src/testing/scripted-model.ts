@@ -15,10 +15,20 @@ export type ScriptedStep =
       readonly text?: string;
     }
   | { readonly fail: unknown }
-  | { readonly parts: readonly LanguageModelV3StreamPart[]; readonly error?: unknown }
+  | {
+      readonly parts: readonly LanguageModelV3StreamPart[];
+      /** What the stream fails with at its end. */
+      readonly error?: unknown;
+      /** Waited for before each part but the first. */
+      readonly between?: () => Promise<void>;
+      /** The stream has no end: nothing more comes until the request is aborted. */
+      readonly isEndless?: boolean;
+    }
   /** Says `text` and then nothing more, until the request is aborted. */
   | { readonly silentAfter: string }
   | ((request: LanguageModelV3CallOptions) => ScriptedStep | Promise<ScriptedStep>);
+
+type HandMade = Extract<ScriptedStep, { parts: readonly LanguageModelV3StreamPart[] }>;
 
 /** A model that answers from a script, and what it was asked. */
 export interface ScriptedModel extends ResolvedModel {
@@ -58,11 +68,13 @@ function streamOf(
 }
 
 /** Ends, or fails with `error`, once every part was read: an error that came earlier would take waiting parts with it. */
-function cutStream(parts: readonly LanguageModelV3StreamPart[], error: unknown): LanguageModelV3StreamResult {
-  const waiting = [...parts];
-  const pull = (controller: ReadableStreamDefaultController<LanguageModelV3StreamPart>): void => {
-    const part = waiting.shift();
+function handMade({ parts, error, between, isEndless }: HandMade): LanguageModelV3StreamResult {
+  let index = 0;
+  const pull = async (controller: ReadableStreamDefaultController<LanguageModelV3StreamPart>): Promise<void> => {
+    if (index > 0) await between?.();
+    const part = parts[index++];
     if (part !== undefined) controller.enqueue(part);
+    else if (isEndless) await new Promise(() => {});
     else if (error === undefined) controller.close();
     else controller.error(error);
   };
@@ -83,7 +95,7 @@ async function answer(
       });
     });
   }
-  if ("parts" in step) return cutStream(step.parts, step.error);
+  if ("parts" in step) return handMade(step);
   const calls = "calls" in step ? step.calls : [];
   const parts: LanguageModelV3StreamPart[] = [
     ...textParts(step.text ?? ""),

@@ -1,0 +1,308 @@
+import type { LanguageModelV3FinishReason, LanguageModelV3StreamPart } from "@ai-sdk/provider";
+import { CodedError } from "@turnkeeper/kernel";
+import { verifyRecords } from "@turnkeeper/state-store";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { defineTool } from "../src/index.ts";
+import type { ScriptedStep } from "../src/testing/index.ts";
+import { createBench } from "./bench.ts";
+import type { Bench } from "./bench.ts";
+
+let bench: Bench;
+beforeEach(() => {
+  bench = createBench();
+});
+afterEach(async () => {
+  for (const { sessionId } of (await bench.store.sessions.list()).sessions) {
+    const records = await bench.store.sessions.records(sessionId);
+    expect(records && verifyRecords(records)).toEqual([]);
+  }
+  await bench.close();
+  expect(bench.host.pendingTimerCount()).toBe(0);
+});
+
+const add = defineTool({
+  name: "add",
+  description: "Adds two numbers.",
+  input: z.object({ a: z.number(), b: z.number() }),
+  execute: async ({ a, b }) => a + b,
+});
+
+const usage = {
+  inputTokens: { total: 10, noCache: 10, cacheRead: undefined, cacheWrite: undefined },
+  outputTokens: { total: 5, text: 5, reasoning: undefined },
+};
+const ended = (unified: LanguageModelV3FinishReason["unified"], raw = "stop"): LanguageModelV3StreamPart => ({
+  type: "finish",
+  usage,
+  finishReason: { unified, raw },
+});
+const said = (text: string, id = "t"): LanguageModelV3StreamPart[] => [
+  { type: "text-start", id },
+  { type: "text-delta", id, delta: text },
+  { type: "text-end", id },
+];
+const thought = (text: string): LanguageModelV3StreamPart[] => [
+  { type: "reasoning-start", id: "r" },
+  { type: "reasoning-delta", id: "r", delta: text },
+  { type: "reasoning-end", id: "r" },
+];
+const cut = (text: string): ScriptedStep => ({ parts: [...said(text), ended("length")] });
+const cutStream = new CodedError("MODEL_STREAM_CUT", "The stream broke off.", { context: { retryable: true } });
+
+describe("an answer that was cut", () => {
+  it("at the output limit is gone on with where it stops, and is told as one", async () => {
+    const { agent, model } = await bench.agent([cut("Once upon a ti"), cut("me there was "), { text: "an end." }]);
+    const turn = agent.run("s", "tell me");
+    const finished = await bench.finished(turn);
+    expect(finished).toMatchObject({ outcome: "answered", text: "Once upon a time there was an end." });
+    expect(finished.detail).toBeUndefined();
+    expect(model.requests[1]?.prompt.map(({ role }) => role)).toEqual(["user", "assistant", "user"]);
+    expect(JSON.stringify(model.requests[2]?.prompt.at(-1))).toContain("was cut off there");
+    // Whoever asks again with the same id hears the same, from what is stored.
+    const again = await bench.finished(agent.run("s", "tell me", { inputId: turn.inputId }));
+    expect(again).toMatchObject({ outcome: "answered", text: finished.text });
+    // What was cut is no question to the next turn.
+    const { entries } = await bench.store.transcript.load("s");
+    expect(entries.map(({ body }) => (body.role === "assistant" ? body.partial === true : body.role))).toEqual([
+      "user",
+      true,
+      true,
+      false,
+    ]);
+  });
+
+  it("again and again is asked for four times more, kept as partial, and said not to be whole", async () => {
+    const { agent, model } = await bench.agent(Array.from({ length: 9 }, (_, index) => cut(`${index} `)));
+    expect(await bench.finished(agent.run("s", "tell me"))).toMatchObject({
+      outcome: "answered",
+      text: "0 1 2 3 4 ",
+      detail: expect.stringContaining("not whole"),
+    });
+    expect(model.requests).toHaveLength(5);
+    expect((await bench.store.transcript.load("s")).entries.at(-1)?.body).toMatchObject({ partial: true });
+  });
+
+  it("by a broken stream is gone on with after a pause", async () => {
+    const { agent, model } = await bench.agent([
+      { parts: said("Half an ans").slice(0, 2), error: cutStream },
+      { text: "wer." },
+    ]);
+    const turn = agent.run("s", "tell me");
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "Half an answer." });
+    expect((await bench.eventsOf(turn)).filter(({ type }) => type === "model.retry")).toHaveLength(1);
+    expect(model.requests).toHaveLength(2);
+  });
+
+  it("by a stream that breaks each time ends as failed, with all of it kept", async () => {
+    const broken = Array.from({ length: 9 }, (_, index): ScriptedStep => ({
+      parts: said(`${index} `).slice(0, 2),
+      error: cutStream,
+    }));
+    const { agent, model } = await bench.agent(broken);
+    expect(await bench.finished(agent.run("s", "tell me"))).toMatchObject({
+      outcome: "failed",
+      reason: "MODEL_STREAM_CUT",
+      text: "0 1 2 3 4 ",
+    });
+    expect(model.requests).toHaveLength(5);
+  });
+
+  it("is not gone on with after a stop during the pause", async () => {
+    const slow = new CodedError("MODEL_OVERLOADED", "Busy.", { context: { retryable: true, retryAfterMs: 30_000 } });
+    const { agent, model } = await bench.agent([{ parts: said("Half").slice(0, 2), error: slow }, { text: "never" }]);
+    const turn = agent.run("s", "tell me");
+    await bench.host.advance(100);
+    turn.stop();
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "interrupted", reason: "user-stop", text: "Half" });
+    expect(model.requests).toHaveLength(1);
+  });
+
+  it("does not give back its provider's fields, which are not whole", async () => {
+    const parts = said("Half");
+    const signed = parts.map((part) => ({ ...part, providerMetadata: { openai: { itemId: "msg_1" } } }));
+    const { agent, model } = await bench.agent([
+      { parts: [...signed, ended("length")] as LanguageModelV3StreamPart[] },
+      { text: " and whole" },
+      { text: "more" },
+    ]);
+    await bench.finished(agent.run("s", "tell me"));
+    await bench.finished(agent.run("s", "more"));
+    expect(JSON.stringify(model.requests.slice(1))).not.toContain("msg_1");
+  });
+});
+
+describe("an empty answer", () => {
+  const nothing: ScriptedStep = { parts: [ended("stop")] };
+
+  it.each<[string, ScriptedStep]>([
+    ["without anything", nothing],
+    ["of white space", { parts: [...said(" \n "), ended("stop")] }],
+    ["of reasoning alone", { parts: [...thought("Hm."), ended("stop")] }],
+    ["whose stream breaks while it reasons", { parts: thought("Hm."), error: cutStream }],
+  ])("%s is asked for again, and is no end of the turn", async (_what, step) => {
+    const { agent, model } = await bench.agent([step, step, { text: "There." }]);
+    expect(await bench.finished(agent.run("s", "go"))).toMatchObject({ outcome: "answered", text: "There." });
+    expect(model.requests).toHaveLength(3);
+  });
+
+  it("that comes 42 times is said after the third", async () => {
+    const { agent, model } = await bench.agent(Array.from({ length: 42 }, () => nothing));
+    expect(await bench.finished(agent.run("s", "go"))).toMatchObject({ outcome: "failed", reason: "MODEL_EMPTY" });
+    expect(model.requests).toHaveLength(3);
+    expect(await bench.store.transcript.load("s")).toMatchObject({ entries: [{ body: { role: "user" } }] });
+  });
+
+  it.each<[LanguageModelV3FinishReason["unified"], RegExp]>([
+    ["length", /output limit/],
+    ["content-filter", /filter/],
+  ])("because of %s is said at once: the same request would end the same", async (reason, detail) => {
+    const { agent, model } = await bench.agent([{ parts: [...thought("Hm."), ended(reason)] }]);
+    expect(await bench.finished(agent.run("s", "go"))).toMatchObject({
+      outcome: "failed",
+      reason: "MODEL_EMPTY",
+      detail: expect.stringMatching(detail),
+    });
+    expect(model.requests).toHaveLength(1);
+  });
+});
+
+describe("the finish reason", () => {
+  const call: LanguageModelV3StreamPart = {
+    type: "tool-call",
+    toolCallId: "c",
+    toolName: "add",
+    input: '{"a":1,"b":2}',
+  };
+
+  it.each(["stop", "other", "length"] as const)("%s does not hide a call that came", async (reason) => {
+    const { agent } = await bench.agent([{ parts: [call, ended(reason)] }, { text: "3" }], {}, [add]);
+    expect(await bench.finished(agent.run("s", "go"))).toMatchObject({ outcome: "answered", text: "3" });
+  });
+
+  it("tool-calls without any is an answer", async () => {
+    const { agent, model } = await bench.agent([{ parts: [...said("Done."), ended("tool-calls")] }]);
+    expect(await bench.finished(agent.run("s", "go"))).toMatchObject({ outcome: "answered", text: "Done." });
+    expect(model.requests).toHaveLength(1);
+  });
+});
+
+describe("a tool that the provider runs itself", () => {
+  const search = (id: string, input = '{"query":"weather"}'): LanguageModelV3StreamPart[] => [
+    {
+      type: "tool-call",
+      toolCallId: id,
+      toolName: "web_search",
+      input,
+      providerExecuted: true,
+      providerMetadata: { anthropic: { kind: "server" } },
+    },
+    {
+      type: "tool-result",
+      toolCallId: id,
+      toolName: "web_search",
+      result: { title: "Sunny" },
+      providerMetadata: { anthropic: { token: "opaque" } },
+    },
+  ];
+
+  it("is not run here, has its result, and goes back to its provider as it came", async () => {
+    const { agent, model } = await bench.agent(
+      [{ parts: [...search("srv_1"), ...said("It is sunny."), ended("tool-calls")] }, { text: "Yes." }],
+      {},
+      [add],
+    );
+    const turn = agent.run("s", "weather?");
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "It is sunny." });
+    expect((await bench.eventsOf(turn)).filter(({ type }) => type.startsWith("tool."))).toEqual([]);
+    await bench.finished(agent.run("s", "sure?"));
+    expect(model.requests[1]?.prompt[1]?.content).toEqual([
+      {
+        type: "tool-call",
+        toolCallId: "srv_1",
+        toolName: "web_search",
+        input: { query: "weather" },
+        providerExecuted: true,
+        providerOptions: { anthropic: { kind: "server" } },
+      },
+      {
+        type: "tool-result",
+        toolCallId: "srv_1",
+        toolName: "web_search",
+        output: { type: "json", value: { title: "Sunny" } },
+        providerOptions: { anthropic: { token: "opaque" } },
+      },
+      { type: "text", text: "It is sunny." },
+    ]);
+  });
+
+  it("is left out for another model, and where its result never came", async () => {
+    const { agent } = await bench.agent([{ parts: [...search("srv_1"), ...said("It is sunny."), ended("stop")] }]);
+    await bench.finished(agent.run("s", "weather?"));
+    const { entries } = await bench.store.transcript.load("s");
+    const { Conversation } = await import("../src/conversation.ts");
+    const bodies = entries.map(({ body }) => body);
+    expect(JSON.stringify(new Conversation("other/model", bodies).prompt(undefined))).not.toMatch(/web_search|opaque/);
+    const half = structuredClone(bodies) as { parts?: { output?: unknown }[] }[];
+    for (const { parts } of half) for (const part of parts ?? []) delete part.output;
+    expect(JSON.stringify(new Conversation("scripted/model", half as never).prompt(undefined))).not.toContain("srv_1");
+  });
+
+  it("as the last thing that came is no answer: the model is asked what it makes of it, in bounds", async () => {
+    const paused: ScriptedStep = { parts: [...search("srv_1"), ended("other", "pause_turn")] };
+    const { agent, model } = await bench.agent([paused, { text: "Sunny." }]);
+    expect(await bench.finished(agent.run("s", "weather?"))).toMatchObject({ outcome: "answered", text: "Sunny." });
+    expect(model.requests).toHaveLength(2);
+    const endless = await bench.agent(Array.from({ length: 90 }, () => paused));
+    expect(await bench.finished(endless.agent.run("t", "weather?"))).toMatchObject({ outcome: "answered", text: "" });
+    expect(endless.model.requests).toHaveLength(5);
+  });
+});
+
+describe("arguments that stop coming", () => {
+  const begun: LanguageModelV3StreamPart[] = [
+    { type: "tool-input-start", id: "c", toolName: "add" },
+    { type: "tool-input-delta", id: "c", delta: '{"a"' },
+  ];
+
+  /** A stream that says these and then nothing more. */
+  const stuck = (parts: readonly LanguageModelV3StreamPart[]): ScriptedStep => ({ parts, isEndless: true });
+
+  it("end their request after their own bound, and the call is asked for again", async () => {
+    const call = { calls: [{ name: "add", input: { a: 1, b: 2 } }] };
+    const { agent } = await bench.agent([stuck(begun), call, { text: "3" }], {}, [add]);
+    const turn = agent.run("s", "go");
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "3" });
+    expect((await bench.eventsOf(turn)).find(({ type }) => type === "model.retry")).toMatchObject({
+      reason: expect.stringContaining("sent nothing for 300 s"),
+    });
+  });
+
+  it("control: where no arguments have begun, the bound is the turn's own, and the turn is stopped", async () => {
+    const { agent } = await bench.agent([stuck([]), { text: "never" }], {}, [add]);
+    expect(await bench.finished(agent.run("s", "go"))).toMatchObject({ outcome: "interrupted", reason: "stalled" });
+  });
+
+  it("are not missed while they come, however long they are", async () => {
+    const { agent } = await bench.agent(
+      [
+        {
+          parts: [
+            ...begun,
+            { type: "tool-input-delta", id: "c", delta: ':1,"b":2}' },
+            { type: "tool-input-end", id: "c" },
+            { type: "tool-call", toolCallId: "c", toolName: "add", input: '{"a":1,"b":2}' },
+            ended("tool-calls"),
+          ],
+          between: () => new Promise((resolve) => void bench.host.timers.after(250_000, resolve)),
+        },
+        { text: "3" },
+      ],
+      {},
+      [add],
+    );
+    const turn = agent.run("s", "go");
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "3" });
+    expect((await bench.eventsOf(turn)).map(({ type }) => type)).not.toContain("model.retry");
+  });
+});
