@@ -6,6 +6,7 @@ import { createEditFileTool } from "./edit-file-tool.ts";
 import { resolveOptions } from "./options.ts";
 import { createReadFileTool } from "./read-file-tool.ts";
 import { createSeenFiles } from "./seen-files.ts";
+import { createSearchFilesTool } from "./search-files-tool.ts";
 import { createShellTool } from "./shell-tool.ts";
 import type { ShellToolDeps, ShellToolOptions } from "./shell-tool.ts";
 import { createWriteFileTool } from "./write-file-tool.ts";
@@ -18,7 +19,7 @@ export interface BuiltinToolsOptions {
 // Each tool checks its own part.
 const optionsSchema = z.strictObject({ shell: z.looseObject({}).optional(), files: z.looseObject({}).optional() });
 
-/** All tools of this package, in the order `shell`, `read_file`, `write_file`, `edit_file`, `list_files`. */
+/** All tools of this package, in the order `shell`, `read_file`, `write_file`, `edit_file`, `list_files`, `search_files`. */
 export function builtinTools(deps: ShellToolDeps, options?: BuiltinToolsOptions): readonly AnyTool[] {
   resolveOptions("builtinTools", optionsSchema, options);
   const { shell, files } = options ?? {};
@@ -29,5 +30,6 @@ export function builtinTools(deps: ShellToolDeps, options?: BuiltinToolsOptions)
     createWriteFileTool(fileDeps, files),
     createEditFileTool(fileDeps, files),
     createListFilesTool(files),
+    createSearchFilesTool(fileDeps, files),
   ];
 }

@@ -13,6 +13,8 @@ export type ToolErrorCode =
   | "EDIT_REFUSED"
   /** A file that is not the one that this session has read: somebody else wrote it. */
   | "FILE_CHANGED"
+  /** A search whose pattern is no regular expression, that did not end in time, or that broke. */
+  | "SEARCH_FAILED"
   /** The shell could not be started: nothing ran. */
   | "COMMAND_NOT_STARTED"
   /** The command ran longer than it may; its processes were ended. */

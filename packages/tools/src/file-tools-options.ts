@@ -14,6 +14,10 @@ export interface FileToolsOptions {
   readonly readLinesMax?: number;
   /** The most entries that one `list_files` answers. Default 1,000. */
   readonly listEntriesMax?: number;
+  /** The most matches that one `search_files` answers, and its default. Default 200. */
+  readonly searchMatchesMax?: number;
+  /** How long one `search_files` may take. Default 20,000: a repository of 100,000 files, or a pattern gone wild. */
+  readonly searchTimeoutMs?: number;
 }
 
 export type ResolvedFileToolsOptions = Readonly<Required<FileToolsOptions>>;
@@ -26,6 +30,8 @@ const optionsSchema = z.strictObject({
   readBytesMax: z.int().min(16).max(16_777_216).default(65_536),
   readLinesMax: z.int().min(1).max(1_000_000).default(2_000),
   listEntriesMax: z.int().min(1).max(100_000).default(1_000),
+  searchMatchesMax: z.int().min(1).max(10_000).default(200),
+  searchTimeoutMs: z.number().positive().max(600_000).default(20_000),
 });
 
 export function resolveFileToolsOptions(owner: string, options?: FileToolsOptions): ResolvedFileToolsOptions {

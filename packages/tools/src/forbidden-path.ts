@@ -10,21 +10,28 @@ export function isForbiddenPattern(pattern: string): boolean {
   return path.isAbsolute(pattern) && /^[^*]*[^*/\\]\*?$/.test(pattern);
 }
 
-/** Whether the real path is, or lies below, a forbidden one, or is another name (hard link) of a forbidden file. */
-export async function isForbidden(
-  real: string,
-  stats: Stats | undefined,
-  patterns: readonly string[],
-): Promise<boolean> {
+/** Where forbidden paths lead now; for many questions in a row. */
+export interface ForbiddenPlaces {
+  /** Whether the real path is, or lies below, a forbidden one, or is another name (hard link) of a forbidden file. */
+  cover(real: string, stats: Stats | undefined): Promise<boolean>;
+}
+
+export async function forbiddenPlaces(patterns: readonly string[]): Promise<ForbiddenPlaces> {
+  const places: { readonly place: string; readonly open: boolean }[] = [];
   for (const pattern of patterns) {
-    for (const place of await placesOf(pattern.replace(/\*$/, ""))) {
-      const open = pattern.endsWith("*");
-      if (open ? real.startsWith(place) : real === place || real.startsWith(place + path.sep)) return true;
-      if (stats !== undefined && stats.isFile() && stats.nlink > 1 && (await isSameFile(stats, place, open)))
-        return true;
-    }
+    const open = pattern.endsWith("*");
+    for (const place of await placesOf(pattern.replace(/\*$/, ""))) places.push({ place, open });
   }
-  return false;
+  return {
+    async cover(real, stats) {
+      for (const { place, open } of places) {
+        if (open ? real.startsWith(place) : real === place || real.startsWith(place + path.sep)) return true;
+        if (stats !== undefined && stats.isFile() && stats.nlink > 1 && (await isSameFile(stats, place, open)))
+          return true;
+      }
+      return false;
+    },
+  };
 }
 
 /** Where the path itself stands and, if it is a link, where it leads. */

@@ -9,6 +9,8 @@ export { createListFilesTool } from "./list-files-tool.ts";
 export type { ListFilesInput } from "./list-files-tool.ts";
 export { createReadFileTool } from "./read-file-tool.ts";
 export type { ReadFileInput } from "./read-file-tool.ts";
+export { createSearchFilesTool } from "./search-files-tool.ts";
+export type { SearchFilesInput } from "./search-files-tool.ts";
 export { createWriteFileTool } from "./write-file-tool.ts";
 export type { WriteFileInput } from "./write-file-tool.ts";
 export type { TextTool } from "./text-tool.ts";

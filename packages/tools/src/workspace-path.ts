@@ -10,7 +10,7 @@ import path from "node:path";
 import { CodedError } from "@turnkeeper/kernel";
 import { toolError } from "./errors.ts";
 import { fileError, quoted, systemCodeOf } from "./file-error.ts";
-import { isForbidden } from "./forbidden-path.ts";
+import { forbiddenPlaces } from "./forbidden-path.ts";
 import { realPlace } from "./real-place.ts";
 
 export interface WorkspacePath {
@@ -39,7 +39,7 @@ export async function locate(shown: string, rules: WorkspaceRules, attempt: stri
     const real = await realPlace(path.resolve(workspace, shown));
     if (!isInside(workspace, real)) throw refused(shown, "is outside the workspace");
     const stats = await statsOf(real);
-    if (await isForbidden(real, stats, rules.forbiddenPaths)) {
+    if (await (await forbiddenPlaces(rules.forbiddenPaths)).cover(real, stats)) {
       throw refused(shown, "belongs to the session store and its settings, which no tool may touch");
     }
     return { shown, real, stats };

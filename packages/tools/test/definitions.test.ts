@@ -28,6 +28,7 @@ test("the tools are frozen, named as agreed, and ask before they change anything
     ["write_file", true],
     ["edit_file", true],
     ["list_files", false],
+    ["search_files", false],
   ]);
   expect(tools.every((tool) => Object.isFrozen(tool))).toBe(true);
 });
@@ -39,6 +40,7 @@ test("arguments beside the schema are refused, and the schema that a provider ge
     { path: "a", content: "" },
     { path: "a", old_text: "b", new_text: "" },
     {},
+    { pattern: "a" },
   ];
   for (const [index, tool] of builtinTools(deps).entries()) {
     const schema = tool.input["~standard"];

@@ -3,6 +3,8 @@ import { getEventListeners } from "node:events";
 import { open } from "node:fs/promises";
 import path from "node:path";
 import { systemHost } from "@turnkeeper/kernel";
+import type { Host } from "@turnkeeper/kernel";
+import { virtualHost } from "@turnkeeper/kernel/testing";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { runWorker } from "../src/worker-task.ts";
 import type { WorkerEnd } from "../src/worker-task.ts";
@@ -17,11 +19,14 @@ interface Run {
 function run(
   bench: Workbench,
   way: string,
-  limits: { readonly timeoutMs?: number; readonly terminateMs?: number } = {},
+  {
+    host = systemHost,
+    ...limits
+  }: { readonly host?: Host; readonly timeoutMs?: number; readonly terminateMs?: number } = {},
 ): Run {
   const heard: string[] = [];
   const end = runWorker<string>(
-    { host: systemHost },
+    { host },
     {
       module: new URL("stuck-worker.ts", import.meta.url),
       input: { way, gate: path.join(bench.folder, "gate") },
@@ -57,11 +62,12 @@ test("a loop that never yields is terminated by a stop, and does not block the e
 
 test("a loop that never yields is terminated when its time is up", async () => {
   const bench = await workbench();
-  expect(await run(bench, "loop", { timeoutMs: 300 }).end).toEqual({
-    kind: "stopped",
-    by: "timeout",
-    steps: [{ step: "terminate", ended: true }],
-  });
+  const host = virtualHost();
+  const { end, heard } = run(bench, "loop", { host, timeoutMs: 300 });
+  await vi.waitFor(() => expect(heard).toEqual(["ready"]), { timeout: 20_000 });
+  await host.advance(300);
+  expect(await end).toEqual({ kind: "stopped", by: "timeout", steps: [{ step: "terminate", ended: true }] });
+  expect(host.pendingTimerCount()).toBe(0);
 });
 
 test("a thread that cannot be terminated is detached from, and what it says later is not heard", async () => {

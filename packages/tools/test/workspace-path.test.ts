@@ -3,7 +3,13 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { systemHost } from "@turnkeeper/kernel";
 import { expect, onTestFinished, test } from "vitest";
-import { createEditFileTool, createListFilesTool, createReadFileTool, createWriteFileTool } from "../src/index.ts";
+import {
+  createEditFileTool,
+  createListFilesTool,
+  createReadFileTool,
+  createSearchFilesTool,
+  createWriteFileTool,
+} from "../src/index.ts";
 import type { FileToolsOptions } from "../src/index.ts";
 import { rejection, workbench } from "./workbench.ts";
 import type { Workbench } from "./workbench.ts";
@@ -26,12 +32,14 @@ async function refusals(
     createWriteFileTool({ host: systemHost }, options).execute({ path: target, content: "overwritten" }, context),
     createListFilesTool(options).execute({ path: target }, context),
     createEditFileTool({ host: systemHost }, options).execute({ path: target, old_text: "s", new_text: "x" }, context),
+    createSearchFilesTool({ host: systemHost }, options).execute({ path: target, pattern: "s" }, context),
   ];
   return [target, ...(await Promise.all(calls.map(async (call) => (await rejection(call)).code)))];
 }
 
 const allRefused = (target: string): readonly string[] => [
   target,
+  "PATH_REFUSED",
   "PATH_REFUSED",
   "PATH_REFUSED",
   "PATH_REFUSED",
