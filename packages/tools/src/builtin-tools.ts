@@ -1,6 +1,8 @@
 import type { AnyTool } from "@turnkeeper/agent-core";
 import { z } from "zod";
 import type { FileToolsOptions } from "./file-tools-options.ts";
+import { createFetchUrlTool } from "./fetch-url-tool.ts";
+import type { FetchUrlDeps, FetchUrlOptions } from "./fetch-url-tool.ts";
 import { createListFilesTool } from "./list-files-tool.ts";
 import { createEditFileTool } from "./edit-file-tool.ts";
 import { resolveOptions } from "./options.ts";
@@ -14,15 +16,22 @@ import { createWriteFileTool } from "./write-file-tool.ts";
 export interface BuiltinToolsOptions {
   readonly shell?: ShellToolOptions;
   readonly files?: FileToolsOptions;
+  readonly fetchUrl?: FetchUrlOptions;
 }
 
-// Each tool checks its own part.
-const optionsSchema = z.strictObject({ shell: z.looseObject({}).optional(), files: z.looseObject({}).optional() });
+export interface BuiltinToolsDeps extends ShellToolDeps, FetchUrlDeps {}
 
-/** All tools of this package, in the order `shell`, `read_file`, `write_file`, `edit_file`, `list_files`, `search_files`. */
-export function builtinTools(deps: ShellToolDeps, options?: BuiltinToolsOptions): readonly AnyTool[] {
+// Each tool checks its own part.
+const optionsSchema = z.strictObject({
+  shell: z.looseObject({}).optional(),
+  files: z.looseObject({}).optional(),
+  fetchUrl: z.looseObject({}).optional(),
+});
+
+/** All tools of this package, each with its part of the options; the file tools share what a session has seen. */
+export function builtinTools(deps: BuiltinToolsDeps, options?: BuiltinToolsOptions): readonly AnyTool[] {
   resolveOptions("builtinTools", optionsSchema, options);
-  const { shell, files } = options ?? {};
+  const { shell, files, fetchUrl } = options ?? {};
   const fileDeps = { host: deps.host, seen: createSeenFiles() };
   return [
     createShellTool(deps, shell),
@@ -31,5 +40,6 @@ export function builtinTools(deps: ShellToolDeps, options?: BuiltinToolsOptions)
     createEditFileTool(fileDeps, files),
     createListFilesTool(files),
     createSearchFilesTool(fileDeps, files),
+    createFetchUrlTool(deps, fetchUrl),
   ];
 }

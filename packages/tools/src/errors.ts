@@ -15,6 +15,10 @@ export type ToolErrorCode =
   | "FILE_CHANGED"
   /** A search whose pattern is no regular expression, that did not end in time, or that broke. */
   | "SEARCH_FAILED"
+  /** An address that is not fetched: not of the web, with credentials, or not on the public Internet. */
+  | "ADDRESS_REFUSED"
+  /** A page that could not be fetched, or is no text; the message says which. */
+  | "FETCH_FAILED"
   /** The shell could not be started: nothing ran. */
   | "COMMAND_NOT_STARTED"
   /** The command ran longer than it may; its processes were ended. */

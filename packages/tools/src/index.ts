@@ -1,10 +1,13 @@
 // The tools.
 export { builtinTools } from "./builtin-tools.ts";
-export type { BuiltinToolsOptions } from "./builtin-tools.ts";
+export type { BuiltinToolsDeps, BuiltinToolsOptions } from "./builtin-tools.ts";
 export { createShellTool } from "./shell-tool.ts";
 export type { ShellInput, ShellToolDeps, ShellToolOptions } from "./shell-tool.ts";
 export { createEditFileTool } from "./edit-file-tool.ts";
 export type { EditFileInput } from "./edit-file-tool.ts";
+export { createFetchUrlTool } from "./fetch-url-tool.ts";
+export type { FetchUrlDeps, FetchUrlInput, FetchUrlOptions } from "./fetch-url-tool.ts";
+export type { ResolveName } from "./address-gate.ts";
 export { createListFilesTool } from "./list-files-tool.ts";
 export type { ListFilesInput } from "./list-files-tool.ts";
 export { createReadFileTool } from "./read-file-tool.ts";

@@ -29,6 +29,7 @@ test("the tools are frozen, named as agreed, and ask before they change anything
     ["edit_file", true],
     ["list_files", false],
     ["search_files", false],
+    ["fetch_url", true],
   ]);
   expect(tools.every((tool) => Object.isFrozen(tool))).toBe(true);
 });
@@ -41,6 +42,7 @@ test("arguments beside the schema are refused, and the schema that a provider ge
     { path: "a", old_text: "b", new_text: "" },
     {},
     { pattern: "a" },
+    { url: "https://example.com" },
   ];
   for (const [index, tool] of builtinTools(deps).entries()) {
     const schema = tool.input["~standard"];
