@@ -14,6 +14,7 @@ import type { LookupAddress } from "node:dns";
 import { BlockList, isIP } from "node:net";
 import type { LookupFunction } from "node:net";
 import { networkInterfaces } from "node:os";
+import { callbackify } from "node:util";
 import { toolError } from "./errors.ts";
 import { quoted } from "./file-error.ts";
 import { isPublicAddress } from "./public-address.ts";
@@ -55,19 +56,22 @@ export function createAddressGate(allowHosts: readonly string[], resolveName: Re
       const literal = url.hostname.replace(/^\[(.*)\]$/, "$1");
       if (isIP(literal) !== 0 && !isReachable(url, literal)) throw refused(url, notPublic);
     },
-    lookupFor: (url) => (hostname, options, callback) => {
-      void resolveName(hostname).then(
-        (addresses) => {
-          // Every one of them: a name with an address inside among others was made to be tried again.
-          const first = addresses[0];
-          if (first === undefined || !addresses.every(({ address }) => isReachable(url, address))) {
-            return callback(refused(url, notPublic), "", 4);
-          }
-          if (options.all === true) return callback(null, [...addresses]);
-          return callback(null, first.address, first.family);
-        },
-        (error: unknown) => callback(error instanceof Error ? error : new Error(String(error)), "", 4),
-      );
+    lookupFor: (url) => {
+      const checked = callbackify(async (hostname: string) => {
+        const addresses = await resolveName(hostname);
+        // Every one of them: a name with an address inside among others was made to be tried again.
+        const [first] = addresses;
+        if (first === undefined || !addresses.every(({ address }) => isReachable(url, address))) {
+          throw refused(url, notPublic);
+        }
+        return [first, ...addresses.slice(1)] as const;
+      });
+      return (hostname, options, callback) =>
+        checked(hostname, (error, addresses) => {
+          if (error) return callback(error, "", 4);
+          const [{ address, family }] = addresses;
+          return options.all === true ? callback(null, [...addresses]) : callback(null, address, family);
+        });
     },
     admits: (url, address) => address !== undefined && isReachable(url, address),
   };

@@ -41,7 +41,7 @@ export interface FetchUrlInput {
 
 const optionsSchema = z.strictObject({
   allowHosts: z
-    .array(z.string().regex(/^(?:\[[0-9a-fA-F:.]+\]|[^\s/:@\[\]]+)(?::\d{1,5})?$/, "expected a host, or HOST:PORT"))
+    .array(z.string().regex(/^(?:\[[0-9a-fA-F:.]+\]|[^\s/:@[\]]+)(?::\d{1,5})?$/, "expected a host, or HOST:PORT"))
     .readonly()
     .default([]),
   timeoutMs: z.number().positive().max(600_000).default(30_000),

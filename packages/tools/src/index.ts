@@ -29,5 +29,10 @@ export type { KillMarkedOptions } from "./marked-processes.ts";
 export type { KillReceipt } from "./kill-ladder.ts";
 export type { StopStep } from "./stop-receipt.ts";
 
+// Which calls run, are asked for, or are refused.
+export { approvalPolicy } from "./approval-policy.ts";
+export type { ApprovalCall, ApprovalPolicy, ApprovalVerdict } from "./approval-policy.ts";
+export type { ApprovalDecision, ApprovalRules, ToolApprovalRule } from "./approval-rules.ts";
+
 // What they throw.
 export type { ToolErrorCode } from "./errors.ts";

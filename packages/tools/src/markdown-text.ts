@@ -39,6 +39,8 @@ export class MarkdownText {
   #dueLineEnds = 0;
   #dueSpace = false;
   #empty = true;
+  /** What opens right inside an item goes on behind its sign. */
+  #atItemStart = false;
   #preDepth = 0;
   readonly #lists: { readonly ordered: boolean; count: number }[] = [];
   readonly #links: (string | undefined)[] = [];
@@ -133,6 +135,7 @@ export class MarkdownText {
         this.#due(this.#lists.length === 0 ? 2 : 1);
         return;
       case "li":
+        this.#atItemStart = false;
         this.#due(1);
         return;
       case "a": {
@@ -155,13 +158,13 @@ export class MarkdownText {
     if (list) list.count += 1;
     const indent = "  ".repeat(Math.min(Math.max(0, this.#lists.length - 1), listIndentMax));
     this.#write(`${indent}${list?.ordered === true ? `${list.count}.` : "-"} `);
-    // What opens inside an item goes on behind its sign.
-    this.#dueLineEnds = 0;
+    this.#atItemStart = true;
   }
 
   #due(lineEnds: 1 | 2): void {
-    if (this.#empty) return;
-    this.#dueLineEnds = Math.max(this.#dueLineEnds, lineEnds);
+    if (this.#empty || this.#atItemStart) return;
+    // Items stay together, whatever they hold.
+    this.#dueLineEnds = Math.max(this.#dueLineEnds, this.#lists.length > 0 ? 1 : lineEnds);
   }
 
   #write(text: string): void {
@@ -171,6 +174,7 @@ export class MarkdownText {
     this.#dueLineEnds = 0;
     this.#dueSpace = false;
     this.#empty = false;
+    this.#atItemStart = false;
   }
 
   /** Only what can be fetched again is worth its place. */

@@ -68,7 +68,7 @@ test("any text of tags is read to its end, and nothing of a script comes out", (
     "<main>",
     "</main>",
     "text",
-    "<",
+    "< ",
     "&amp;",
     "<!--",
     "-->",
