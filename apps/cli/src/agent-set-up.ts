@@ -1,8 +1,9 @@
 import path from "node:path";
-import type { Agent, AgentOptions, AnyTool } from "@turnkeeper/agent-core";
+import type { Agent, AgentOptions, AnyTool, ToolDefinition } from "@turnkeeper/agent-core";
 import { systemHost } from "@turnkeeper/kernel";
 import type { ResolvedModel } from "@turnkeeper/models";
 import type { StateStore } from "@turnkeeper/state-store";
+import type { ApprovalPolicy } from "@turnkeeper/tools";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import { closeAll, openStore, readContext } from "./command-context.ts";
 import type { CommandContext, CommonFlags } from "./command-context.ts";
@@ -68,8 +69,11 @@ function systemPrompt(workspace: string): string {
   ].join("\n");
 }
 
-async function toolsOf(io: CommandIo, context: CommandContext): Promise<readonly AnyTool[]> {
-  const { builtinTools } = await import("@turnkeeper/tools");
+async function toolsOf(
+  io: CommandIo,
+  context: CommandContext,
+): Promise<{ readonly tools: readonly AnyTool[]; readonly policy: ApprovalPolicy }> {
+  const { approvalPolicy, builtinTools } = await import("@turnkeeper/tools");
   const { tools } = context.config;
   // A tool that opened the store's file would cancel SQLite's locks on it in this process.
   const forbiddenPaths = [
@@ -79,16 +83,38 @@ async function toolsOf(io: CommandIo, context: CommandContext): Promise<readonly
   ];
   const all = builtinTools(
     { host: systemHost, environment: io.environment },
-    { shell: { timeoutMs: tools.shell.timeout_s * 1000 }, files: { forbiddenPaths } },
+    {
+      shell: { timeoutMs: tools.shell.timeout_s * 1000 },
+      files: { forbiddenPaths },
+      fetchUrl: { timeoutMs: tools.fetch_url.timeout_s * 1000, allowHosts: tools.fetch_url.allow_hosts },
+    },
   );
   const enabled = new Set<string>(tools.enabled);
-  return all.filter(({ name }) => enabled.has(name));
+  const policy = approvalPolicy(tools.approval);
+  const workspace = workingFolderOf(io);
+  return {
+    policy,
+    tools: all.filter(({ name }) => enabled.has(name)).map((tool) => underPolicy(tool, policy, workspace)),
+  };
+}
+
+/** The tool, whose calls need approval as the rules say; what becomes of those that do is asked for each. */
+function underPolicy(tool: AnyTool, policy: ApprovalPolicy, workspace: string): AnyTool {
+  // A list of tools forgets each tool's input type; the value was checked by that same tool's schema.
+  const { needsApproval: own = false, ...definition } = tool as ToolDefinition;
+  const needs = (input: unknown): boolean => (typeof own === "function" ? own(input) : own);
+  return {
+    ...definition,
+    needsApproval: (input: unknown) =>
+      policy.decide({ name: tool.name, input, workspace, needsApproval: needs(input) }).decision !== "allow",
+  };
 }
 
 /** An agent with the model it runs on. */
 export interface SeatedAgent {
   readonly agent: Agent;
   readonly model: ResolvedModel;
+  readonly policy: ApprovalPolicy;
   /** Stops what runs as `shutdown`, leaves what waits to others. */
   close(): Promise<void>;
 }
@@ -108,12 +134,15 @@ export async function seatAgent(
   seat: Seat,
   model: ResolvedModel,
 ): Promise<SeatedAgent> {
-  const [{ createAgent }, tools] = await Promise.all([import("@turnkeeper/agent-core"), toolsOf(io, context)]);
+  const [{ createAgent }, { tools, policy }] = await Promise.all([
+    import("@turnkeeper/agent-core"),
+    toolsOf(io, context),
+  ]);
   const agent = await createAgent(
     { store: seat.store, model, tools, host: systemHost, presence: seat.presence, endProcesses: endLeftProcesses },
     agentOptionsOf(context.config, workingFolderOf(io), io.stderr.isTerminal),
   );
-  return { agent, model, close: () => closeAll([() => model.close(), () => agent.close()]) };
+  return { agent, model, policy, close: () => closeAll([() => model.close(), () => agent.close()]) };
 }
 
 /** Everything a command that runs turns works with. */

@@ -1,4 +1,5 @@
 import type { Approval, ApprovalRequest } from "@turnkeeper/agent-core";
+import type { ApprovalPolicy } from "@turnkeeper/tools";
 import { createInterface } from "node:readline";
 import type { CommandIo } from "./command-io.ts";
 import type { Config } from "./config/config.ts";
@@ -21,31 +22,56 @@ function callText({ name, input }: ApprovalRequest): string {
   return [`  ${printable(name)} asks to run:`, ...lines].join("\n");
 }
 
-/** Who may run tools that need approval: everybody, nobody, or whoever the person at the terminal lets. */
-export function approvalOf(
-  config: Config,
-  options: { readonly yes?: boolean | undefined; readonly ask?: AskLine | undefined },
-  screen: Screen,
-): Approval {
-  if (options.yes || config.tools.approval === "allow") return "allow";
-  const { ask } = options;
-  if (config.tools.approval === "deny" || !ask) return "deny";
+/** What decides on a call: the rules, the flag, and the person at the terminal. */
+export interface ApprovalParts {
+  readonly config: Config;
+  readonly policy: ApprovalPolicy;
+  readonly workspace: string;
+  readonly yes?: boolean | undefined;
+  readonly ask?: AskLine | undefined;
+}
+
+/**
+ * Who may run calls that need approval: everybody, nobody, or whoever the person at the terminal lets. What a rule for
+ * a tool or a pattern denies is denied to all of them.
+ */
+export function approvalOf({ config, policy, workspace, yes, ask }: ApprovalParts, screen: Screen): Approval {
+  const { approval: rules } = config.tools;
+  const isOneWord = typeof rules === "string";
+  if ((yes && isOneWord) || rules === "allow") return "allow";
+  if (rules === "deny" || (!yes && !ask)) return "deny";
   const always = new Set<string>();
   return async (request) => {
-    if (always.has(request.name)) return "allow";
-    screen.note(callText(request));
-    for (;;) {
-      const answer = (await ask(`  Allow? [y]es, [n]o, [a]lways ${printable(request.name)} `, request.signal))
-        ?.trim()
-        .toLowerCase();
-      if (answer === undefined || answer === "n" || answer === "no") return "deny";
-      if (answer === "y" || answer === "yes") return "allow";
-      if (answer === "a" || answer === "always") {
-        always.add(request.name);
-        return "allow";
-      }
+    const call = { name: request.name, input: request.input, workspace, needsApproval: true };
+    const { decision, rule } = policy.decide(call);
+    if (decision === "deny" && !(yes && rule === "*")) {
+      screen.note(`  ${printable(request.name)} is denied by the rule ${printable(rule ?? "")}.`);
+      return "deny";
     }
+    if (yes || always.has(request.name)) return "allow";
+    return (await asked(request, ask, always, screen)) ? "allow" : "deny";
   };
+}
+
+async function asked(
+  request: ApprovalRequest,
+  ask: AskLine | undefined,
+  always: Set<string>,
+  screen: Screen,
+): Promise<boolean> {
+  if (!ask) return false;
+  screen.note(callText(request));
+  for (;;) {
+    const answer = (await ask(`  Allow? [y]es, [n]o, [a]lways ${printable(request.name)} `, request.signal))
+      ?.trim()
+      .toLowerCase();
+    if (answer === undefined || answer === "n" || answer === "no") return false;
+    if (answer === "y" || answer === "yes") return true;
+    if (answer === "a" || answer === "always") {
+      always.add(request.name);
+      return true;
+    }
+  }
 }
 
 /** Asks on a terminal that nobody else reads from; nothing where there is none. `onInterrupt` gets Ctrl-C. */

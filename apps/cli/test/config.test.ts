@@ -102,6 +102,14 @@ describe("config.yaml", () => {
       "agent: { turn_liveness: { timeuot_s: 3 } }\n",
       /agent\.turn_liveness\.timeuot_s: is unknown and ignored; known here: timeout_s, poll_s\./,
     ],
+    [
+      "tools: { approval: sometimes }\n",
+      'config.yaml:1: tools.approval: expected ask, allow, deny, or rules by tool, got "sometimes"; using "ask".',
+    ],
+    [
+      "tools: { fetch_url: { allow_hosts: ['http://a'] } }\n",
+      /tools\.fetch_url\.allow_hosts: expected HOST or HOST:PORT/,
+    ],
     ["providers: { acme: {} }\n", /providers\.acme: is unknown/],
     ["a: [unclosed\n", /config\.yaml:2 is not YAML \(.*\); using the defaults\./],
     ["- a\n", "config.yaml:1 must be a mapping of settings; using the defaults."],
@@ -115,6 +123,27 @@ describe("config.yaml", () => {
       else expect(found[0]).toMatch(told);
     });
   }
+
+  it("may have rules for approval by tool and pattern, and keeps them as they are", async () => {
+    const rules = '{ "*": ask, shell: { allow: ["git status*"], deny: ["rm *"] }, fetch_url: deny }';
+    const { config, findings: found } = await loadConfig(makeHome(`tools: { approval: ${rules} }\n`));
+    expect(found).toEqual([]);
+    expect(config.tools.approval).toEqual({
+      "*": "ask",
+      shell: { allow: ["git status*"], deny: ["rm *"] },
+      fetch_url: "deny",
+    });
+  });
+
+  it("with a wrong rule for approval denies what the rule is about, and tells it", async () => {
+    const rules = '{ shell: { alow: ["git status*"] }, write_file: allow, "rm -rf": allow }';
+    const { config, findings: found } = await loadConfig(makeHome(`tools: { approval: ${rules} }\n`));
+    expect(config.tools.approval).toEqual({ shell: "deny", write_file: "allow", "*": "deny" });
+    expect(found.map((finding) => findingLine("config.yaml", finding))).toEqual([
+      expect.stringMatching(/tools\.approval\.shell: expected ask, allow, deny, or lists .*; such calls are denied/),
+      expect.stringMatching(/tools\.approval\.rm -rf: .*; such calls are denied/),
+    ]);
+  });
 
   it("that restricts the tools stays a restriction: a slip in one name hands out no other tool", async () => {
     const { config, findings: found } = await loadConfig(makeHome("tools: { enabled: [read_file, fly] }\n"));

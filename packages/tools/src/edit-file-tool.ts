@@ -55,6 +55,8 @@ export function createEditFileTool(deps: FileToolDeps, options?: FileToolsOption
       replace_all: z.boolean().optional().describe("Replace it everywhere it stands. Default false."),
     }),
     needsApproval: true,
+    concurrency: "exclusive",
+    traits: { mutates: true },
     boundMs,
     async execute(input: EditFileInput, context: ToolContext) {
       throwIfInterrupted(context.signal, "edit the file");

@@ -133,7 +133,7 @@ describe("a command that is allowed", () => {
     "'git status'",
     '"git status"',
     "./git status",
-    "/tmp/git status",
+    "/opt/git status",
     "sudo git status",
     "(git status)",
     "{ git status; }",

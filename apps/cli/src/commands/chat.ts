@@ -15,6 +15,7 @@ import { JsonLinesView, TextView } from "../display/turn-view.ts";
 import type { TurnView } from "../display/turn-view.ts";
 import { runQueue } from "../leaving.ts";
 import { tellNextStep } from "../next-step.ts";
+import { workingFolderOf } from "../places.ts";
 import { StopLadder } from "../stop-ladder.ts";
 import type { TurnFlags } from "../turn-flags.ts";
 
@@ -48,7 +49,16 @@ export async function chat(io: CommandIo, flags: TurnFlags): Promise<number> {
   // The line that questions are answered on is there once the conversation is.
   let ask: AskLine | undefined;
   const askLine: AskLine = async (question, signal) => ask?.(question, signal);
-  const approval = approvalOf(context.config, { yes: flags.yes, ask: isByHand ? askLine : undefined }, screen);
+  const approval = approvalOf(
+    {
+      config: context.config,
+      policy: seated.policy,
+      workspace: workingFolderOf(io),
+      yes: flags.yes,
+      ask: isByHand ? askLine : undefined,
+    },
+    screen,
+  );
   const view = (options: { readonly isTold: boolean }): TurnView =>
     flags.json ? new JsonLinesView(io) : new TextView(screen, options);
   const onFinished = (finished: TurnFinished): Promise<void> =>

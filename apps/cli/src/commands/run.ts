@@ -12,6 +12,7 @@ import { exitCodeOfTurn } from "../failure-code.ts";
 import { runQueue } from "../leaving.ts";
 import { readMessage } from "../message.ts";
 import { tellNextStep } from "../next-step.ts";
+import { workingFolderOf } from "../places.ts";
 import { StopLadder } from "../stop-ladder.ts";
 import { runOptionsOf } from "../turn-flags.ts";
 import type { TurnFlags } from "../turn-flags.ts";
@@ -46,7 +47,10 @@ export async function run(io: CommandIo, message: string | undefined, flags: Tur
   try {
     // A message that came from stdin has used it up: nobody can answer there.
     const ask = message !== undefined ? terminalAsker(io, () => ladder.press()) : undefined;
-    const approval = approvalOf(context.config, { yes: flags.yes, ask }, screen);
+    const approval = approvalOf(
+      { config: context.config, policy: seated.policy, workspace: workingFolderOf(io), yes: flags.yes, ask },
+      screen,
+    );
     if (flags.session === undefined && io.stderr.isTerminal) screen.note(screen.noteStyle.dim(`Session ${sessionId}`));
     turn = seated.agent.run(sessionId, text, { ...runOptionsOf(flags), approval });
     const finished = await showTurn(turn, flags.json ? new JsonLinesView(io) : new TextView(screen));

@@ -23,6 +23,31 @@ const provider = z.strictObject({
 
 const { agent, tools, gateway, store } = defaultConfig;
 
+/** As the tool has it: a name or an address, in brackets where it has colons, and perhaps a port. */
+const hostPattern = /^(?:\[[0-9a-fA-F:.]+\]|[^\s/:@[\]]+)(?::\d{1,5})?$/;
+
+const decision = z.enum(["ask", "allow", "deny"]);
+const callPatterns = z.array(z.string().regex(/\S/, "expected a pattern"));
+const toolApproval = z.union([
+  decision,
+  z.strictObject({
+    deny: callPatterns.optional().describe("Calls that are refused; this wins over all else."),
+    ask: callPatterns.optional().describe("Calls that are asked for."),
+    allow: callPatterns.optional().describe("Calls that run unasked."),
+    otherwise: decision.optional().describe("What happens to the tool's other calls."),
+  }),
+]);
+const toolNamePattern = /^[a-zA-Z0-9_*-]+$/;
+const approvalRules = z
+  .union([decision, z.record(z.string().regex(toolNamePattern), toolApproval)], {
+    error: "expected ask, allow, deny, or rules by tool",
+  })
+  .describe(
+    "What happens to a call that needs approval: ask, allow or deny; ask denies it where nobody can be asked. " +
+      "Or rules by tool: a name (mcp__git__* for several, * for all that need approval) with one of these words, " +
+      "or with lists of patterns: commands (git status*), paths (docs/*), hosts (docs.rs).",
+  );
+
 const turnLease = z
   .strictObject({
     ttl_s: z
@@ -121,13 +146,19 @@ const configSchema = z.strictObject({
         .array(z.enum(toolNames))
         .default([...tools.enabled])
         .describe("The tools that the model is offered."),
-      approval: z
-        .enum(["ask", "allow", "deny"])
-        .default(tools.approval)
-        .describe("What happens to a call that needs approval; ask denies it where nobody can be asked."),
+      approval: approvalRules.default("ask"),
       shell: z
         .strictObject({
           timeout_s: seconds().max(86_400).default(tools.shell.timeout_s).describe("The longest one command may run."),
+        })
+        .prefault({}),
+      fetch_url: z
+        .strictObject({
+          timeout_s: seconds().max(600).default(tools.fetch_url.timeout_s).describe("How long one page may take."),
+          allow_hosts: z
+            .array(z.string().regex(hostPattern, "expected HOST or HOST:PORT"))
+            .default([...tools.fetch_url.allow_hosts])
+            .describe("Hosts that are fetched though they are not on the public Internet."),
         })
         .prefault({}),
     })
@@ -254,6 +285,25 @@ function withKnownTools(parsed: Raw, findings: Map<string, ConfigFinding>): Raw 
   return { ...parsed, tools: { ...section, enabled: enabled.filter(isKnown) } };
 }
 
+/**
+ * Closes what a rule of `tools.approval` is about when the rule is wrong. A rule may be there to forbid: without it a
+ * default would ask for, or allow, what nobody meant to.
+ */
+function withSoundApproval(parsed: Raw, findings: Map<string, ConfigFinding>): Raw {
+  const { tools: section } = parsed;
+  const rules = isMapping(section) ? section["approval"] : undefined;
+  if (!isMapping(section) || !isMapping(rules)) return parsed;
+  const sound = Object.entries(rules).map(([name, rule]): readonly [string, unknown] => {
+    const isSound = toolNamePattern.test(name) && toolApproval.safeParse(rule).success;
+    if (isSound) return [name, rule];
+    const key = `tools.approval.${name}`;
+    const expected = "expected ask, allow, deny, or lists of patterns under deny, ask, allow, and otherwise";
+    findings.set(key, { key, message: `${expected}, got ${shown(rule)}; such calls are denied` });
+    return [toolNamePattern.test(name) ? name : "*", "deny"];
+  });
+  return { ...parsed, tools: { ...section, approval: Object.fromEntries(sound) } };
+}
+
 /** Fills in the defaults that depend on another setting; where the store is depends on the home and is left open. */
 function completed(checked: z.output<typeof configSchema>): Config {
   const { ttl_s, renew_s, wait_s } = checked.agent.turn_lease;
@@ -279,7 +329,7 @@ function completed(checked: z.output<typeof configSchema>): Config {
  */
 export function checkConfig(parsed: Readonly<Record<string, unknown>>): CheckedConfig {
   const findings = new Map<string, ConfigFinding>();
-  let raw: Raw = withKnownTools(withLiveness(parsed, findings), findings);
+  let raw: Raw = withSoundApproval(withKnownTools(withLiveness(parsed, findings), findings), findings);
   for (;;) {
     const result = configSchema.safeParse(raw);
     if (result.success) return { config: completed(result.data), configured: raw, findings: [...findings.values()] };

@@ -1,3 +1,5 @@
+import type { ApprovalRules } from "@turnkeeper/tools";
+
 /** The settings of a home, as they stand in its config.yaml: seconds, snake case, every key optional there. */
 
 /** What may be set for one provider. */
@@ -54,8 +56,10 @@ export interface Config {
   };
   readonly tools: {
     readonly enabled: readonly ToolName[];
-    readonly approval: "ask" | "allow" | "deny";
+    /** One word for all calls that need approval, or rules by tool and pattern. */
+    readonly approval: ApprovalRules;
     readonly shell: { readonly timeout_s: number };
+    readonly fetch_url: { readonly timeout_s: number; readonly allow_hosts: readonly string[] };
   };
   readonly gateway: { readonly host: string; readonly port: number };
   readonly mcp_servers: Readonly<Record<string, unknown>>;
@@ -73,7 +77,12 @@ export const defaultConfig: Config = Object.freeze<Config>({
     guardrails: { hard_stop: "auto" },
     max_iterations: 90,
   },
-  tools: { enabled: toolNames, approval: "ask", shell: { timeout_s: 600 } },
+  tools: {
+    enabled: toolNames,
+    approval: "ask",
+    shell: { timeout_s: 600 },
+    fetch_url: { timeout_s: 30, allow_hosts: [] },
+  },
   gateway: { host: "127.0.0.1", port: 8377 },
   mcp_servers: {},
 });
