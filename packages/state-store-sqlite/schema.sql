@@ -1,4 +1,4 @@
--- Schema version 4, as the migrations make it. A test compares them; vitest -u writes this file anew.
+-- Schema version 5, as the migrations make it. A test compares them; vitest -u writes this file anew.
 
 CREATE TABLE store (
   store_no INTEGER PRIMARY KEY CHECK (store_no = 1),
@@ -16,7 +16,7 @@ CREATE TABLE session (
   last_seq INTEGER NOT NULL,
   -- Entries up to here are archived: loading a context does not read them.
   archived_through_seq INTEGER NOT NULL
-, given_title TEXT, first_text TEXT, last_entry_at_ms REAL, last_role TEXT, last_tool TEXT, turn_count INTEGER NOT NULL DEFAULT 0, tool_call_count INTEGER NOT NULL DEFAULT 0, input_tokens INTEGER NOT NULL DEFAULT 0, output_tokens INTEGER NOT NULL DEFAULT 0, compaction_health TEXT) STRICT;
+, given_title TEXT, first_text TEXT, last_entry_at_ms REAL, last_role TEXT, last_tool TEXT, turn_count INTEGER NOT NULL DEFAULT 0, tool_call_count INTEGER NOT NULL DEFAULT 0, input_tokens INTEGER NOT NULL DEFAULT 0, output_tokens INTEGER NOT NULL DEFAULT 0, compaction_health TEXT, updated_minute INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE lease (
   session_id TEXT PRIMARY KEY,
@@ -55,7 +55,7 @@ CREATE TABLE turn (
   reason TEXT,
   detail TEXT,
   usage TEXT, -- JSON
-  ended_at_ms REAL,
+  ended_at_ms REAL, from_seq INTEGER NOT NULL DEFAULT 1, through_seq INTEGER,
   UNIQUE (session_no, turn_id),
   CHECK ((outcome IS NULL) = (ended_at_ms IS NULL))
 ) STRICT;
@@ -119,10 +119,6 @@ CREATE TABLE call (
   UNIQUE (session_no, turn_id, call_id)
 ) STRICT;
 
-CREATE INDEX session_by_change ON session (updated_at_ms DESC, session_id);
-
-CREATE INDEX entry_by_turn ON entry (session_no, turn_id, seq);
-
 CREATE INDEX entry_summary ON entry (session_no, place) WHERE place <> seq AND archived = 0;
 
 CREATE VIRTUAL TABLE entry_gram USING fts5 (
@@ -151,3 +147,7 @@ CREATE TABLE search_gone (
   gone_no INTEGER PRIMARY KEY,
   session_no INTEGER NOT NULL
 ) STRICT;
+
+CREATE INDEX entry_late ON entry (session_no, turn_id, seq) WHERE late = 1;
+
+CREATE INDEX session_by_change ON session (updated_minute DESC);

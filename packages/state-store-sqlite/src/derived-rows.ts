@@ -2,8 +2,10 @@
 import { callsOf, joinFacts, sessionFactsOf } from "@turnkeeper/state-store";
 import type { EntryBody, SessionFacts } from "@turnkeeper/state-store";
 import type { SqlValue } from "./connection.ts";
-import type { SessionRow } from "./session-rows.ts";
+import { minuteOf } from "./session-rows.ts";
+import type { ListedSessionRow, SessionRow } from "./session-rows.ts";
 import type { Transaction } from "./transaction.ts";
+import { spanOf } from "./turn-rows.ts";
 
 /** What contradicts the rows it is derived from, and how to derive it anew. */
 export interface DerivedFault {
@@ -36,6 +38,13 @@ interface Derivation {
   readonly firstActiveSeq: number;
   readonly placedCount: number;
   readonly calls: readonly CallRow[];
+  readonly spans: ReadonlyMap<string, Span>;
+}
+
+/** Between which entries those of a turn lie, but for those that came late. */
+interface Span {
+  readonly fromSeq: number;
+  readonly throughSeq: number;
 }
 
 /** Absent where a body cannot be read: nothing is derived from damage. */
@@ -45,6 +54,7 @@ function derive(tx: Transaction, session: SessionRow, runningTurnId: string | un
   let firstActiveSeq = Number.MAX_SAFE_INTEGER;
   let placedCount = 0;
   const calls = new Map<string, CallRow>();
+  const spans = new Map<string, Span>();
   for (const row of tx.rows.iterate<DerivingRow>(
     "SELECT seq, turn_id, body, at_ms, place, archived, late FROM entry WHERE session_no = ? ORDER BY seq",
     session.session_no,
@@ -56,13 +66,15 @@ function derive(tx: Transaction, session: SessionRow, runningTurnId: string | un
     const isPlaced = row.place !== row.seq;
     if (isPlaced) placedCount++;
     else if (row.archived === 0 && row.late === 0) firstActiveSeq = Math.min(firstActiveSeq, row.seq);
-    if (row.late === 1 || row.turn_id !== runningTurnId) continue;
+    if (row.late === 1) continue;
+    spans.set(row.turn_id, { fromSeq: spans.get(row.turn_id)?.fromSeq ?? row.seq, throughSeq: row.seq });
+    if (row.turn_id !== runningTurnId) continue;
     for (const { callId, name } of callsOf(body))
       calls.set(callId, { turn_id: row.turn_id, call_id: callId, name, is_open: 1 });
     const answered = body.role === "tool" ? calls.get(body.callId) : undefined;
     if (answered) calls.set(answered.call_id, { ...answered, is_open: 0 });
   }
-  return { facts, lastSeq, firstActiveSeq, placedCount, calls: [...calls.values()] };
+  return { facts, lastSeq, firstActiveSeq, placedCount, calls: [...calls.values()], spans };
 }
 
 function readBody(text: string): EntryBody | undefined {
@@ -76,9 +88,9 @@ function readBody(text: string): EntryBody | undefined {
 /** The columns of the session's row as they should be. */
 function derivedColumns(
   tx: Transaction,
-  session: SessionRow,
+  session: ListedSessionRow,
   { facts, lastSeq, firstActiveSeq, placedCount }: Derivation,
-): Partial<Record<keyof SessionRow, SqlValue>> {
+): Partial<Record<keyof ListedSessionRow, SqlValue>> {
   const { firstText, lastEntry, toolCallCount, inputTokens, outputTokens } = facts;
   const turns = tx.rows.get<{ count: number }>(
     "SELECT count(*) AS count FROM turn WHERE session_no = ?",
@@ -89,6 +101,7 @@ function derivedColumns(
     last_seq: Math.max(session.last_seq, lastSeq),
     compaction_count: Math.max(session.compaction_count, placedCount),
     archived_through_seq: Math.min(session.archived_through_seq, firstActiveSeq - 1),
+    updated_minute: minuteOf(session.updated_at_ms),
     first_text: firstText ?? null,
     last_entry_at_ms: lastEntry?.atMs ?? null,
     last_role: lastEntry?.role ?? null,
@@ -100,7 +113,7 @@ function derivedColumns(
   };
 }
 
-function columnFaults(session: SessionRow, columns: Partial<Record<string, SqlValue>>): DerivedFault[] {
+function columnFaults(session: ListedSessionRow, columns: Partial<Record<string, SqlValue>>): DerivedFault[] {
   const stored = new Map<string, unknown>(Object.entries(session));
   return Object.entries(columns).flatMap(([column, value = null]): DerivedFault[] => {
     if (stored.get(column) === value) return [];
@@ -138,8 +151,31 @@ function callFaults(tx: Transaction, session: SessionRow, calls: readonly CallRo
   return [{ detail, mend }];
 }
 
+/** Turns some of whose entries would not be found where their row says that they lie. */
+function spanFaults(tx: Transaction, session: SessionRow, spans: ReadonlyMap<string, Span>): DerivedFault[] {
+  return [...spans].flatMap(([turnId, { fromSeq, throughSeq }]): DerivedFault[] => {
+    const stored = spanOf(tx, session, turnId);
+    if (!stored || (stored.from_seq <= fromSeq && (stored.through_seq ?? throughSeq) >= throughSeq)) return [];
+    const told = `entries ${stored.from_seq} to ${stored.through_seq ?? "the last"}`;
+    return [
+      {
+        detail: `the row of turn ${turnId} says that it has ${told}, and it has entries ${fromSeq} to ${throughSeq}`,
+        mend: (writing) =>
+          void writing.rows.run(
+            `UPDATE turn SET from_seq = min(from_seq, ?), through_seq = max(through_seq, ?)
+             WHERE session_no = ? AND turn_id = ?`,
+            fromSeq,
+            throughSeq,
+            session.session_no,
+            turnId,
+          ),
+      },
+    ];
+  });
+}
+
 /** Everything derived of the session that its other rows contradict. */
-export function derivedFaults(tx: Transaction, session: SessionRow): readonly DerivedFault[] {
+export function derivedFaults(tx: Transaction, session: ListedSessionRow): readonly DerivedFault[] {
   const running = tx.rows.get<{ turn_id: string }>(
     "SELECT turn_id FROM turn WHERE session_no = ? AND outcome IS NULL",
     session.session_no,
@@ -149,6 +185,7 @@ export function derivedFaults(tx: Transaction, session: SessionRow): readonly De
   return [
     ...columnFaults(session, derivedColumns(tx, session, derivation)),
     ...callFaults(tx, session, derivation.calls),
+    ...spanFaults(tx, session, derivation.spans),
   ];
 }
 

@@ -1,9 +1,9 @@
 import { sessionFactsOf, titleOf } from "@turnkeeper/state-store";
-import type { InputRecord, SessionRecords, TurnRecord } from "@turnkeeper/state-store";
+import type { Entry, InputRecord, SessionRecords, TurnRecord } from "@turnkeeper/state-store";
 import { toJson } from "./json-column.ts";
 import { findLease, isHeld } from "./lease-rows.ts";
-import { findSession } from "./session-rows.ts";
-import type { SessionRow } from "./session-rows.ts";
+import { findListedSession, minuteOf } from "./session-rows.ts";
+import type { ListedSessionRow } from "./session-rows.ts";
 import { storeError } from "./store-failure.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -15,19 +15,20 @@ function archivedThrough({ entries, summaries }: SessionRecords): number {
   return firstActive ? Math.min(wanted, firstActive.seq - 1) : wanted;
 }
 
-function insertSession(tx: Transaction, records: SessionRecords): SessionRow {
+function insertSession(tx: Transaction, records: SessionRecords): ListedSessionRow {
   const { session, entries, compactionCount } = records;
   const { firstText = "", lastEntry } = sessionFactsOf(entries);
   const isGiven = session.title !== undefined && session.title !== titleOf(firstText);
   const { turnCount, toolCallCount, inputTokens, outputTokens } = session.totals;
   tx.rows.run(
-    `INSERT INTO session (session_id, created_at_ms, updated_at_ms, revision, compaction_count, last_seq,
-       archived_through_seq, given_title, first_text, last_entry_at_ms, last_role, last_tool, turn_count,
+    `INSERT INTO session (session_id, created_at_ms, updated_at_ms, updated_minute, revision, compaction_count,
+       last_seq, archived_through_seq, given_title, first_text, last_entry_at_ms, last_role, last_tool, turn_count,
        tool_call_count, input_tokens, output_tokens)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     session.sessionId,
     session.createdAtMs,
     session.updatedAtMs,
+    minuteOf(session.updatedAtMs),
     session.revision,
     compactionCount,
     session.entryCount,
@@ -42,16 +43,31 @@ function insertSession(tx: Transaction, records: SessionRecords): SessionRow {
     inputTokens,
     outputTokens,
   );
-  const row = findSession(tx, session.sessionId);
+  const row = findListedSession(tx, session.sessionId);
   if (!row) throw storeError("STORE_CORRUPT", `Session ${session.sessionId} was stored and is not there.`);
   return row;
 }
 
-function insertTurn(tx: Transaction, sessionNo: number, turn: TurnRecord): void {
+interface Span {
+  readonly fromSeq: number;
+  readonly throughSeq: number;
+}
+
+/** Where each turn's entries lie in the session, but for those that came late. */
+function spansOf(entries: readonly Entry[]): ReadonlyMap<string, Span> {
+  const all = new Map<string, Span>();
+  for (const { turnId, seq, late } of entries)
+    if (!late) all.set(turnId, { fromSeq: all.get(turnId)?.fromSeq ?? seq, throughSeq: seq });
+  return all;
+}
+
+const nowhere: Span = { fromSeq: 1, throughSeq: 0 };
+
+function insertTurn(tx: Transaction, sessionNo: number, turn: TurnRecord, span: Span): void {
   const end = turn.state === "ended" ? turn : undefined;
   tx.rows.run(
     `INSERT INTO turn (session_no, turn_id, fencing_token, holder_id, holder, started_at_ms, outcome, reason, detail,
-       usage, ended_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       usage, ended_at_ms, from_seq, through_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     sessionNo,
     turn.turnId,
     turn.fencingToken,
@@ -63,6 +79,8 @@ function insertTurn(tx: Transaction, sessionNo: number, turn: TurnRecord): void 
     end?.detail ?? null,
     toJson(end?.usage),
     end?.endedAtMs ?? null,
+    span.fromSeq,
+    end ? span.throughSeq : null,
   );
 }
 
@@ -100,10 +118,11 @@ function raiseToken(tx: Transaction, sessionId: string, fencingToken: number): v
 }
 
 /** Makes a session of records that `importOf` answered and that is not there yet. */
-export function insertImported(tx: Transaction, records: SessionRecords): SessionRow {
+export function insertImported(tx: Transaction, records: SessionRecords): ListedSessionRow {
   const { session, inputs, turns, entries, summaries } = records;
   const row = insertSession(tx, records);
-  for (const turn of turns) insertTurn(tx, row.session_no, turn);
+  const spanOf = spansOf(entries);
+  for (const turn of turns) insertTurn(tx, row.session_no, turn, spanOf.get(turn.turnId) ?? nowhere);
   for (const input of inputs) insertInput(tx, row.session_no, input);
   const lastSeq = inputs.at(-1)?.seq ?? 0;
   tx.rows.run("UPDATE store SET last_input_seq = max(last_input_seq, ?)", lastSeq);

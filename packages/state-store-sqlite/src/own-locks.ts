@@ -20,7 +20,10 @@ function isTold(table: string, { inode, position }: LockedByte): boolean {
   const needle = `:${inode} `;
   // The table holds the locks of the whole machine; only lines that name the file are taken apart.
   for (let at = table.indexOf(needle); at !== -1; at = table.indexOf(needle, at + 1)) {
-    const line = table.slice(table.lastIndexOf("\n", at) + 1, table.indexOf("\n", at));
+    const lineEnd = table.indexOf("\n", at);
+    // The rest of a line that was cut here comes with the next piece.
+    if (lineEnd === -1) return false;
+    const line = table.slice(table.lastIndexOf("\n", at) + 1, lineEnd);
     const [, pid, start, end] = lockLine.exec(line) ?? [];
     if (Number(pid) !== process.pid || Number(start) > position) continue;
     if (end === "EOF" || Number(end) >= position) return true;
@@ -36,7 +39,7 @@ function isTold(table: string, { inode, position }: LockedByte): boolean {
 export class OwnLocks {
   readonly #descriptor: number;
   readonly #locked: readonly LockedByte[];
-  #bytes = Buffer.alloc(16 * 1024);
+  readonly #bytes = Buffer.alloc(16 * 1024);
 
   private constructor(descriptor: number, locked: readonly LockedByte[]) {
     this.#descriptor = descriptor;
@@ -59,10 +62,7 @@ export class OwnLocks {
 
   areHeld(): boolean {
     let missing = this.#locked;
-    for (let look = 0; look < looksMax && missing.length > 0; look++) {
-      const table = this.#read();
-      missing = missing.filter((byte) => !isTold(table, byte));
-    }
+    for (let look = 0; look < looksMax && missing.length > 0; look++) missing = this.#missing(missing);
     return missing.length === 0;
   }
 
@@ -70,13 +70,18 @@ export class OwnLocks {
     closeSync(this.#descriptor);
   }
 
-  #read(): string {
-    let length = 0;
-    for (;;) {
-      const count = readSync(this.#descriptor, this.#bytes, length, this.#bytes.length - length, length);
-      length += count;
-      if (count === 0) return this.#bytes.toString("latin1", 0, length);
-      if (length === this.#bytes.length) this.#bytes = Buffer.concat([this.#bytes, Buffer.alloc(length)]);
+  /** Those of the bytes that the table does not tell of. It is read as far as the last of them. */
+  #missing(wanted: readonly LockedByte[]): readonly LockedByte[] {
+    let missing = wanted;
+    let rest = "";
+    for (let position = 0; missing.length > 0;) {
+      const count = readSync(this.#descriptor, this.#bytes, 0, this.#bytes.length, position);
+      if (count === 0) break;
+      position += count;
+      const lines = rest + this.#bytes.toString("latin1", 0, count);
+      missing = missing.filter((byte) => !isTold(lines, byte));
+      rest = lines.slice(lines.lastIndexOf("\n") + 1);
     }
+    return missing;
   }
 }

@@ -6,7 +6,7 @@ import { defaultSqliteStoreOptions } from "./options.ts";
 import { rebuildSearchIndex } from "./rebuild-search-index.ts";
 import { acquireDatabase } from "./registry.ts";
 import { indexFault } from "./search-index.ts";
-import type { SessionRow } from "./session-rows.ts";
+import type { ListedSessionRow } from "./session-rows.ts";
 import { StoreHandle } from "./store-handle.ts";
 import { preparePath } from "./store-path.ts";
 import type { Transaction } from "./transaction.ts";
@@ -26,8 +26,8 @@ export interface DerivedMend {
 }
 
 /** The next session, or the one that is asked for; they are met by number, so that one made meanwhile is met too. */
-function nextSession(tx: Transaction, afterNo: number, sessionId: string | undefined): SessionRow | undefined {
-  return tx.rows.get<SessionRow>(
+function nextSession(tx: Transaction, afterNo: number, sessionId: string | undefined): ListedSessionRow | undefined {
+  return tx.rows.get<ListedSessionRow>(
     "SELECT * FROM session WHERE session_no > ? AND session_id = coalesce(?, session_id) ORDER BY session_no LIMIT 1",
     afterNo,
     sessionId ?? null,
@@ -80,7 +80,7 @@ class DerivedRepair {
 
 /**
  * Derives anew what contradicts the rows it is derived from: what a list tells of a session, the marks of its
- * compactions, the open calls of its turn, the queue's number, and the search index. Each session is one read, and one
+ * compactions, the open calls of its turn, where its turns lie, the queue's number, and the search index. Each session is one read, and one
  * write where there is something to mend; its entries are read one by one. Answers what was mended, or with `isDryRun`
  * what would be. Safe to repeat, beside whatever else uses the store. Rejects like `openSqliteStore` and any write.
  */

@@ -2,28 +2,42 @@ import { titleOf } from "@turnkeeper/state-store";
 import type { EntryBody, SessionFacts, SessionRecord } from "@turnkeeper/state-store";
 import type { Transaction } from "./transaction.ts";
 
+/** Of a session what its turns work with. */
 export interface SessionRow {
   readonly session_no: number;
   readonly session_id: string;
-  readonly created_at_ms: number;
   updated_at_ms: number;
+  updated_minute: number;
   revision: number;
   compaction_count: number;
   last_seq: number;
   archived_through_seq: number;
-  readonly given_title: string | null;
-  first_text: string | null;
-  last_entry_at_ms: number | null;
-  last_role: EntryBody["role"] | null;
-  last_tool: string | null;
-  readonly turn_count: number;
-  tool_call_count: number;
-  input_tokens: number;
-  output_tokens: number;
   readonly compaction_health: string | null;
 }
 
-export function sessionRecord(row: SessionRow): SessionRecord {
+const sessionColumns = `session_no, session_id, updated_at_ms, updated_minute, revision, compaction_count, last_seq,
+  archived_through_seq, compaction_health`;
+
+/** With what a list tells of it. */
+export interface ListedSessionRow extends SessionRow {
+  readonly created_at_ms: number;
+  readonly given_title: string | null;
+  readonly first_text: string | null;
+  readonly last_entry_at_ms: number | null;
+  readonly last_role: EntryBody["role"] | null;
+  readonly last_tool: string | null;
+  readonly turn_count: number;
+  readonly tool_call_count: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+}
+
+/** Sessions are listed by change, found by the minute of it: an index on the instant itself would move with each append. */
+export function minuteOf(atMs: number): number {
+  return Math.floor(atMs / 60_000);
+}
+
+export function sessionRecord(row: ListedSessionRow): SessionRecord {
   const title = titleOf(row.given_title ?? row.first_text ?? "");
   const lastEntry =
     row.last_entry_at_ms === null || row.last_role === null
@@ -51,54 +65,63 @@ export function sessionRecord(row: SessionRow): SessionRecord {
 }
 
 export function findSession(tx: Transaction, sessionId: string): SessionRow | undefined {
-  return tx.rows.get<SessionRow>("SELECT * FROM session WHERE session_id = ?", sessionId);
+  return tx.rows.get<SessionRow>(`SELECT ${sessionColumns} FROM session WHERE session_id = ?`, sessionId);
+}
+
+export function findListedSession(tx: Transaction, sessionId: string): ListedSessionRow | undefined {
+  return tx.rows.get<ListedSessionRow>("SELECT * FROM session WHERE session_id = ?", sessionId);
 }
 
 export function ensureSession(tx: Transaction, sessionId: string): SessionRow {
   const known = findSession(tx, sessionId);
   if (known) return known;
   tx.rows.run(
-    `INSERT INTO session (session_id, created_at_ms, updated_at_ms, revision, compaction_count, last_seq, archived_through_seq)
-     VALUES (?, ?, ?, 0, 0, 0, 0)`,
+    `INSERT INTO session (session_id, created_at_ms, updated_at_ms, updated_minute, revision, compaction_count, last_seq,
+       archived_through_seq) VALUES (?, ?, ?, ?, 0, 0, 0, 0)`,
     sessionId,
     tx.atMs,
     tx.atMs,
+    minuteOf(tx.atMs),
   );
   return ensureSession(tx, sessionId);
+}
+
+/** The session changed now: the place in the list, which is indexed, moves once a minute and not each time. */
+function changed(tx: Transaction, session: SessionRow): void {
+  session.updated_at_ms = tx.atMs;
+  const minute = minuteOf(tx.atMs);
+  if (session.updated_minute === minute) return;
+  session.updated_minute = minute;
+  tx.rows.run("UPDATE session SET updated_minute = ? WHERE session_no = ?", minute, session.session_no);
 }
 
 /** Something about the session changed, though not its transcript. */
 export function touchSession(tx: Transaction, session: SessionRow): void {
   if (session.updated_at_ms === tx.atMs) return;
-  session.updated_at_ms = tx.atMs;
+  changed(tx, session);
   tx.rows.run("UPDATE session SET updated_at_ms = ? WHERE session_no = ?", tx.atMs, session.session_no);
 }
 
 /** The transcript grew to `lastSeq` by entries with these facts: one more revision. */
 export function reviseSession(tx: Transaction, session: SessionRow, lastSeq: number, facts: SessionFacts): void {
+  const { firstText, lastEntry } = facts;
   session.revision++;
   session.last_seq = lastSeq;
-  session.updated_at_ms = tx.atMs;
-  session.first_text ??= facts.firstText ?? null;
-  session.last_entry_at_ms = facts.lastEntry?.atMs ?? session.last_entry_at_ms;
-  session.last_role = facts.lastEntry?.role ?? session.last_role;
-  session.last_tool = facts.lastEntry?.toolName ?? null;
-  session.tool_call_count += facts.toolCallCount;
-  session.input_tokens += facts.inputTokens;
-  session.output_tokens += facts.outputTokens;
+  changed(tx, session);
   tx.rows.run(
-    `UPDATE session SET revision = ?, last_seq = ?, updated_at_ms = ?, first_text = ?, last_entry_at_ms = ?, last_role = ?,
-       last_tool = ?, tool_call_count = ?, input_tokens = ?, output_tokens = ? WHERE session_no = ?`,
+    `UPDATE session SET revision = ?, last_seq = ?, updated_at_ms = ?, first_text = coalesce(first_text, ?),
+       last_entry_at_ms = ?, last_role = ?, last_tool = ?, tool_call_count = tool_call_count + ?,
+       input_tokens = input_tokens + ?, output_tokens = output_tokens + ? WHERE session_no = ?`,
     session.revision,
     lastSeq,
     session.updated_at_ms,
-    session.first_text,
-    session.last_entry_at_ms,
-    session.last_role,
-    session.last_tool,
-    session.tool_call_count,
-    session.input_tokens,
-    session.output_tokens,
+    firstText ?? null,
+    lastEntry?.atMs ?? null,
+    lastEntry?.role ?? null,
+    lastEntry?.toolName ?? null,
+    facts.toolCallCount,
+    facts.inputTokens,
+    facts.outputTokens,
     session.session_no,
   );
 }
@@ -111,9 +134,10 @@ export function countTurn(tx: Transaction, session: SessionRow): void {
 export function setTitle(tx: Transaction, sessionId: string, title: string | null): boolean {
   return (
     tx.rows.run(
-      "UPDATE session SET given_title = ?, updated_at_ms = ? WHERE session_id = ?",
+      "UPDATE session SET given_title = ?, updated_at_ms = ?, updated_minute = ? WHERE session_id = ?",
       title,
       tx.atMs,
+      minuteOf(tx.atMs),
       sessionId,
     ) === 1
   );

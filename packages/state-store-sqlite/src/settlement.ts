@@ -8,7 +8,7 @@ import { touchSession } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
 import { storeError } from "./store-failure.ts";
 import type { Transaction } from "./transaction.ts";
-import { endTurn, findRunningTurn, findTurn, turnHolder } from "./turn-rows.ts";
+import { doesRun, endTurn, findRunningTurn, turnHolder } from "./turn-rows.ts";
 import type { TurnEnd, TurnRow } from "./turn-rows.ts";
 
 /**
@@ -21,9 +21,9 @@ export function sessionRunning(
   { sessionId }: Grant,
   turnId: string,
 ): SessionRow {
-  const turn = session && findTurn(tx, session, turnId);
-  if (session && turn?.outcome === null) return session;
-  const what = turn ? "has ended" : "was never begun";
+  const runs = session && doesRun(tx, session, turnId);
+  if (session && runs) return session;
+  const what = runs === undefined ? "was never begun" : "has ended";
   throw storeError("STORE_CONTRACT", `Turn ${turnId} of session ${sessionId} ${what}: nothing can join it.`, {
     turnId,
   });

@@ -27,7 +27,7 @@ import type { StoreGuard } from "./store-guard.ts";
 import { explain, FilesChanged, isBusy, isFailure, isFinal, isUndone, sealedError } from "./store-failure.ts";
 import type { FileFinding, Phase, StoreError } from "./store-failure.ts";
 import { DurabilityRaised, Transaction } from "./transaction.ts";
-import { WriteGroup } from "./write-group.ts";
+import { MemberRefused, WriteGroup } from "./write-group.ts";
 import { WriteQueue } from "./write-queue.ts";
 import type { Write } from "./write-queue.ts";
 
@@ -53,6 +53,15 @@ export interface Call {
 export interface WriteCall extends Call {
   readonly durability: Durability;
 }
+
+/** What an attempt at a group learned for the next one. */
+interface GroupAttempt {
+  readonly atLeast: Durability;
+  /** Each member in a savepoint of its own. */
+  readonly isApart: boolean;
+}
+
+const firstAttempt: GroupAttempt = { atLeast: "normal", isApart: false };
 
 /** As long as SQLite itself lets a log grow: some 4 MB. */
 const checkpointFrames = 1_000;
@@ -151,13 +160,13 @@ export class SharedDatabase {
   }
 
   /** Answers how many of the first writes were settled; 0 when another process has the lock. */
-  #commitGroup(writes: readonly Write[], atLeast: Durability = "normal"): number {
+  #commitGroup(writes: readonly Write[], attempt: GroupAttempt = firstAttempt): number {
     if (this.#seal !== undefined) {
-      for (const { attempt, reject } of writes) reject(this.refusal(attempt));
+      for (const write of writes) write.reject(this.refusal(write.attempt));
       return writes.length;
     }
     const group = new WriteGroup(writes, this.#writer);
-    const durability = atLeast === "full" ? "full" : group.durability;
+    const durability = attempt.atLeast === "full" ? "full" : group.durability;
     let phase: Phase = "begin";
     try {
       if (durability === "normal") this.#check(this.#guard.look());
@@ -165,13 +174,13 @@ export class SharedDatabase {
       // A lease in a file that was replaced this instant fences nothing: the first append under it is refused.
       if (durability === "full") this.#check(this.#guard.inspect());
       phase = "body";
-      group.stage(durability);
+      group.stage(durability, attempt.isApart);
       phase = "commit";
       this.#writer.commit();
       phase = "acknowledge";
       if (durability === "full") this.#check(this.#guard.look());
     } catch (error) {
-      return this.#settleFailed(error, phase, group.writes);
+      return this.#settleFailed(error, phase, group.writes, attempt);
     }
     group.answer();
     for (const { host } of group.writes.slice(0, 1)) this.#countCommit(host);
@@ -196,10 +205,11 @@ export class SharedDatabase {
     }
   }
 
-  #settleFailed(error: unknown, phase: Phase, writes: readonly Write[]): number {
+  #settleFailed(error: unknown, phase: Phase, writes: readonly Write[], last: GroupAttempt): number {
     const tell = this.#diagnose(error, this.#writer, phase);
     if (this.#seal === undefined) {
-      if (error instanceof DurabilityRaised) return this.#commitGroup(writes, "full");
+      if (error instanceof DurabilityRaised) return this.#commitGroup(writes, { ...last, atLeast: "full" });
+      if (error instanceof MemberRefused) return this.#commitGroup(writes, { ...last, isApart: true });
       if (isBusy(error)) return 0;
       if (writes.length > 1 && isUndone(error, phase)) return this.#commitOneByOne(writes);
     }

@@ -15,8 +15,8 @@ import { inputRecord } from "./input-rows.ts";
 import type { InputRow } from "./input-rows.ts";
 import { findLease, findLeaseView, freeLease, isHeld, leaseView } from "./lease-rows.ts";
 import { forgetSession } from "./search-index.ts";
-import { findSession, sessionRecord, setTitle } from "./session-rows.ts";
-import type { SessionRow } from "./session-rows.ts";
+import { findListedSession, findSession, minuteOf, sessionRecord, setTitle } from "./session-rows.ts";
+import type { ListedSessionRow } from "./session-rows.ts";
 import { settleCrashed } from "./settlement.ts";
 import type { SpoolFolder } from "./spool-folder.ts";
 import { storeError } from "./store-failure.ts";
@@ -48,9 +48,10 @@ function list(tx: Transaction, options: { readonly limit?: number; readonly curs
   const limit = Math.max(0, options.limit ?? pageSize);
   const after = options.cursor === undefined ? beforeAll : positionOf(options.cursor);
   // One more than the page tells whether there is a next one.
-  const rows = tx.rows.all<SessionRow>(
-    `SELECT * FROM session WHERE updated_at_ms <= ? AND (updated_at_ms < ? OR session_id > ?)
-     ORDER BY updated_at_ms DESC, session_id LIMIT ?`,
+  const rows = tx.rows.all<ListedSessionRow>(
+    `SELECT * FROM session WHERE updated_minute <= ? AND updated_at_ms <= ? AND (updated_at_ms < ? OR session_id > ?)
+     ORDER BY updated_minute DESC, updated_at_ms DESC, session_id LIMIT ?`,
+    minuteOf(after.updatedAtMs),
     after.updatedAtMs,
     after.updatedAtMs,
     after.sessionId,
@@ -63,7 +64,7 @@ function list(tx: Transaction, options: { readonly limit?: number; readonly curs
 }
 
 function records(tx: Transaction, sessionId: string, withoutEntries: boolean): SessionRecords | undefined {
-  const session = findSession(tx, sessionId);
+  const session = findListedSession(tx, sessionId);
   if (!session) return undefined;
   const row = findLease(tx, sessionId);
   const lease = leaseView(tx, sessionId, row);
@@ -116,7 +117,7 @@ export class SqliteSessions implements SessionStore {
 
   read(sessionId: string): Promise<SessionRecord | undefined> {
     return this.#handle.read(`read session ${sessionId}`, (tx) => {
-      const session = findSession(tx, sessionId);
+      const session = findListedSession(tx, sessionId);
       return session && sessionRecord(session);
     });
   }

@@ -51,9 +51,9 @@ export class StoreHandle {
   }
 
   /** Runs `body` in one write transaction, in the order of calls; see `SharedDatabase` for what its answer promises. */
-  async write<T>(kind: CallKindName, attempt: string, body: (tx: Transaction) => T): Promise<T> {
+  write<T>(kind: CallKindName, attempt: string, body: (tx: Transaction) => T): Promise<T> {
     const { database } = this.#holding;
-    if (this.#closing) throw closedError(database.file.path);
+    if (this.#closing) return Promise.reject(closedError(database.file.path));
     const { patienceMs, durability } = callKinds[kind];
     return database.write({ owner: this, host: this.#host, attempt, patienceMs, durability }, body);
   }

@@ -79,6 +79,29 @@ export function findTurn(tx: Transaction, session: SessionRow, turnId: string): 
   return tx.rows.get<TurnRow>("SELECT * FROM turn WHERE session_no = ? AND turn_id = ?", session.session_no, turnId);
 }
 
+/** Whether the turn has not ended; absent when it was never begun. */
+export function doesRun(tx: Transaction, session: SessionRow, turnId: string): boolean | undefined {
+  const row = tx.rows.get<{ runs: 0 | 1 }>(
+    "SELECT outcome IS NULL AS runs FROM turn WHERE session_no = ? AND turn_id = ?",
+    session.session_no,
+    turnId,
+  );
+  return row && row.runs === 1;
+}
+
+/** Between which entries those of the turn lie, but for those that came late. */
+export function spanOf(
+  tx: Transaction,
+  session: SessionRow,
+  turnId: string,
+): { readonly from_seq: number; readonly through_seq: number | null } | undefined {
+  return tx.rows.get(
+    "SELECT from_seq, through_seq FROM turn WHERE session_no = ? AND turn_id = ?",
+    session.session_no,
+    turnId,
+  );
+}
+
 export function findRunningTurn(tx: Transaction, session: SessionRow): TurnRow | undefined {
   return tx.rows.get<TurnRow>("SELECT * FROM turn WHERE session_no = ? AND outcome IS NULL", session.session_no);
 }
@@ -89,13 +112,15 @@ export function startTurn(
   turn: { readonly turnId: string; readonly fencingToken: number; readonly holder: Holder },
 ): void {
   tx.rows.run(
-    "INSERT INTO turn (session_no, turn_id, fencing_token, holder_id, holder, started_at_ms) VALUES (?, ?, ?, ?, ?, ?)",
+    `INSERT INTO turn (session_no, turn_id, fencing_token, holder_id, holder, started_at_ms, from_seq)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
     session.session_no,
     turn.turnId,
     turn.fencingToken,
     turn.holder.holderId,
     JSON.stringify(turn.holder),
     tx.atMs,
+    session.last_seq + 1,
   );
   countTurn(tx, session);
 }
@@ -112,12 +137,14 @@ export function endTurn(tx: Transaction, session: SessionRow, row: TurnRow, end:
     ended_at_ms: tx.atMs,
   };
   tx.rows.run(
-    "UPDATE turn SET stop = NULL, outcome = ?, reason = ?, detail = ?, usage = ?, ended_at_ms = ? WHERE session_no = ? AND turn_id = ?",
+    `UPDATE turn SET stop = NULL, outcome = ?, reason = ?, detail = ?, usage = ?, ended_at_ms = ?, through_seq = ?
+     WHERE session_no = ? AND turn_id = ?`,
     ended.outcome,
     ended.reason,
     ended.detail,
     ended.usage,
     ended.ended_at_ms,
+    session.last_seq,
     session.session_no,
     row.turn_id,
   );

@@ -6,10 +6,15 @@ import type { Write } from "./write-queue.ts";
 /** After so much work in one piece the event loop gets its turn. */
 const longestPieceMs = 8;
 
+/** Thrown where a member is refused that has nothing of its own to roll back to; the group is run again, apart. */
+export class MemberRefused extends Error {}
+
 /**
- * Writes that share one transaction and one wait for the disk, each of which fails alone (rule 7.7): a refusal rolls
- * back to the member's savepoint, and nothing is answered before the commit, refusals included. Any other error may
- * have taken the whole transaction with it, so it ends the group, and its members are run one by one.
+ * Writes that share one transaction and one wait for the disk, each of which fails alone (rule 7.7), and nothing is
+ * answered before the commit, refusals included. Savepoints are a tenth of what a member costs and refusals are rare:
+ * so the members are staged together, and `apart`, each in a savepoint to which its refusal rolls back, only when one
+ * was refused. Any other error may have taken the whole transaction with it, so it ends the group, and its members are
+ * run one by one.
  */
 export class WriteGroup {
   readonly #rows: Connection;
@@ -32,15 +37,16 @@ export class WriteGroup {
   }
 
   /** Runs the bodies in order; the rest is left to the next group when they take too long. */
-  stage(durability: Durability): void {
+  stage(durability: Durability, isApart: boolean): void {
     const clock = this.#writes[0]?.host.clock;
     const sinceMs = clock?.monotonicMs() ?? 0;
     const isShared = this.#writes.length > 1;
     let stagedCount = 0;
     for (const write of this.#writes) {
       const tx = new Transaction(this.#rows, write.host.clock, durability);
-      if (isShared) this.#stageApart(write, tx);
-      else write.stage(tx);
+      if (!isShared) write.stage(tx);
+      else if (isApart) this.#stageApart(write, tx);
+      else this.#stageTogether(write, tx);
       stagedCount++;
       if (clock && clock.monotonicMs() - sinceMs >= longestPieceMs) break;
     }
@@ -53,6 +59,14 @@ export class WriteGroup {
       const refusal = this.#refusals.get(write);
       if (refusal === undefined) write.resolve();
       else write.reject(refusal);
+    }
+  }
+
+  #stageTogether(write: Write, tx: Transaction): void {
+    try {
+      write.stage(tx);
+    } catch (error) {
+      throw CodedError.is(error) ? new MemberRefused() : error;
     }
   }
 

@@ -295,15 +295,18 @@ describe("a group whose transaction fails", () => {
   });
 
   test("by structural damage seals the store, and every member is told so", async () => {
-    const turns = await running(2);
+    const turns = await running(3);
     failAt("damaged", () => {
       throw systemError("SQLITE_CORRUPT");
     });
+    // The second is refused, so each is staged in a savepoint of its own: the damage is no refusal of the third.
+    const settledInputs = [{ inputId: "never-taken", end: "answered" } as const];
     const results = await Promise.allSettled([
       append(turns[0] as Running, "key"),
-      append(turns[1] as Running, "key", "damaged"),
+      store.transcript.append({ ...(turns[1] as Running), entries: [says("half")], settledInputs }),
+      append(turns[2] as Running, "key", "damaged"),
     ]);
-    expect(results).toMatchObject([{ reason: { code: "STORE_CORRUPT" } }, { reason: { code: "STORE_CORRUPT" } }]);
+    expect(results).toMatchObject([1, 2, 3].map(() => ({ reason: { code: "STORE_CORRUPT" } })));
   });
 
   test("on a lock that came between is run again as a whole, in its order", async () => {

@@ -82,6 +82,8 @@ test("a store of the first schema is brought up to date: titles, last entries an
   for (const [sessionId, bodies] of Object.entries(sessions)) {
     const { entries } = await store.transcript.load(sessionId, { all: true });
     expect(entries.map(({ body }) => body)).toEqual(bodies);
+    const ofTurn = await store.transcript.load(sessionId, { all: true, turnId: "turn-1" });
+    expect(ofTurn.entries).toEqual(entries);
     const { firstText = "", lastEntry, ...sums } = sessionFactsOf(entries);
     const record = await store.sessions.read(sessionId);
     const title = titleOf(firstText);
@@ -109,6 +111,7 @@ test("a store of the first schema is brought up to date: titles, last entries an
     "rotten",
     "filler",
   ]);
+  expect((await store.transcript.load("spoken", { all: true, turnId: "turn-2" })).entries).toEqual([]);
   await store.close();
 });
 

@@ -10,12 +10,13 @@ import { tempFolder } from "./temp-folder.ts";
 
 const folder = tempFolder();
 
-/** Tables of one row each, and lists that are as long as what runs at this moment. */
+/** Tables of one row each, lists that are as long as what runs at this moment, and the sessions of one minute. */
 const small = [
   /^SCAN (store|search_index)\b/,
   /^SCAN turn USING INDEX turn_running/,
   /B-TREE FOR ORDER BY: SELECT \* FROM turn JOIN session .* outcome IS NULL/s,
   /B-TREE FOR ORDER BY: SELECT call_id .* is_open = 1/s,
+  /B-TREE FOR LAST 2 TERMS OF ORDER BY: SELECT \* FROM session .* ORDER BY updated_minute DESC/s,
 ];
 
 /** Whether a step of a plan takes longer the more the store holds: a whole table, or a sort. */

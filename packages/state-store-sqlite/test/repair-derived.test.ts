@@ -42,7 +42,7 @@ async function fill(store: SqliteStore, sessionId: string): Promise<void> {
 const rowsOf = (): unknown => {
   const database = new Database(path, { readonly: true });
   const calls = "(SELECT session_no, turn_id, call_id, name, is_open FROM call ORDER BY session_no, call_no)";
-  const rows = ["session", "store", "search_index", calls].map((from) =>
+  const rows = ["session", "turn", "store", "search_index", calls].map((from) =>
     database.prepare(`SELECT * FROM ${from}`).all(),
   );
   const grams = database.prepare("SELECT count(*) FROM entry_gram_docsize").pluck().get();
@@ -83,6 +83,12 @@ test("whatever derived value was changed is told, put back by one repair, and to
     ["UPDATE session SET last_role = 'notice', last_tool = 'x' WHERE session_id = 'one'", /last_role|last_tool/],
     ["UPDATE session SET compaction_count = 0 WHERE session_id = 'one'", /compaction_count 0/],
     ["UPDATE session SET turn_count = 9, tool_call_count = 9, input_tokens = 9, output_tokens = 9", /_count|_tokens/],
+    ["UPDATE session SET updated_minute = 5 WHERE session_id = 'one'", /updated_minute 5/],
+    [
+      "UPDATE turn SET from_seq = 2 WHERE turn_id = 'turn-a'",
+      /turn turn-a .* entries 2 to 4, and it has entries 1 to 4/,
+    ],
+    ["UPDATE turn SET through_seq = 0 WHERE turn_id = 'turn-a'", /turn turn-a .* entries 1 to 0, and it has/],
     ["DELETE FROM call WHERE is_open = 1 AND session_no = 1", /c2 of turn turn-b\]/],
     ["UPDATE call SET is_open = 1", /c1 of turn turn-b/],
     ["UPDATE store SET last_input_seq = 0", /last_input_seq 0, and its inputs say 4/],

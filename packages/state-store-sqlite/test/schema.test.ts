@@ -82,7 +82,8 @@ test("rows that make no sense are refused by the schema itself", async () => {
   await (await openSqliteStore(path, { host: systemHost })).close();
   const database = new Database(path);
   database.exec(
-    "INSERT INTO session VALUES (1, 's', 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL)",
+    `INSERT INTO session (session_no, session_id, created_at_ms, updated_at_ms, revision, compaction_count, last_seq,
+       archived_through_seq) VALUES (1, 's', 0, 0, 0, 0, 0, 0)`,
   );
   const turn = "INSERT INTO turn (session_no, turn_id, fencing_token, holder_id, holder, started_at_ms) VALUES";
   const input = "INSERT INTO input (session_no, input_id, seq, text, digest, delivery, offered_at_ms";

@@ -44,6 +44,8 @@ export class RebuiltStore {
       this.#seeds.set(table, this.rows.all<FoundRow>(`SELECT * FROM ${table}`));
       this.rows.execute(`DELETE FROM ${table}`);
     }
+    // The mending asks turn by turn; a store itself does without this index.
+    this.rows.execute("CREATE INDEX recovery_by_turn ON entry (session_no, turn_id, seq)");
     this.rows.run("BEGIN");
   }
 
@@ -77,8 +79,22 @@ export class RebuiltStore {
     this.rows.run("UPDATE store SET last_input_seq = max(last_input_seq, coalesce((SELECT max(seq) FROM input), 0))");
   }
 
+  /** What is found by: where each turn's entries lie, and the minute in which each session changed. */
+  place(): void {
+    this.rows.run("UPDATE turn SET from_seq = 1, through_seq = CASE WHEN outcome IS NOT NULL THEN 0 END");
+    this.rows.run(
+      `UPDATE turn SET from_seq = span.from_seq, through_seq = CASE WHEN outcome IS NOT NULL THEN span.through_seq END
+       FROM (SELECT session_no, turn_id, min(seq) AS from_seq, max(seq) AS through_seq FROM entry WHERE late = 0
+             GROUP BY session_no, turn_id) AS span
+       WHERE span.session_no = turn.session_no AND span.turn_id = turn.turn_id`,
+    );
+    this.rows.run("UPDATE session SET updated_minute = CAST(updated_at_ms / 60000 AS INTEGER)");
+  }
+
   /** Ends the filling: every row that is referred to is there, and the journal is one that stores have. */
   finish(wanted: JournalMode): void {
+    this.place();
+    this.rows.execute("DROP INDEX recovery_by_turn");
     this.rows.run("COMMIT");
     const broken = this.rows.all<{ table: string }>('SELECT "table" FROM pragma_foreign_key_check');
     if (broken[0])

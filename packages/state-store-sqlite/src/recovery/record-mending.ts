@@ -53,6 +53,38 @@ function makeSessions({ rows, findings, names }: MendingParts): void {
   }
 }
 
+/**
+ * A message stands in the turn that took its input (INBOX-1). Where the two differ, the one whose turn has a record is
+ * right; where both or neither have, the transcript, on which more hangs.
+ */
+function rejoinInputs({ rows, findings }: MendingParts): void {
+  const hasTurn = (side: string): string =>
+    `EXISTS (SELECT 1 FROM turn WHERE turn.session_no = ${side}.session_no AND turn.turn_id = ${side}.turn_id)`;
+  const parted = rows.all<{
+    input_no: number;
+    entry_no: number;
+    session_no: number;
+    input_id: string;
+    taken_by: string;
+    said_in: string;
+    is_input_right: 0 | 1;
+  }>(
+    `SELECT input_no, entry_no, session_no, input_id, input.turn_id AS taken_by, entry.turn_id AS said_in,
+       (${hasTurn("input")} AND NOT ${hasTurn("entry")}) AS is_input_right
+     FROM input JOIN entry USING (session_no)
+     WHERE entry.key = 'input/' || input_id AND late = 0 AND entry.turn_id <> input.turn_id`,
+  );
+  for (const { input_no, entry_no, session_no, input_id, taken_by, said_in, is_input_right } of parted) {
+    const turnId = is_input_right === 1 ? taken_by : said_in;
+    rows.run("UPDATE input SET turn_id = ? WHERE input_no = ?", turnId, input_no);
+    rows.run("UPDATE entry SET turn_id = ? WHERE entry_no = ?", turnId, entry_no);
+    findings.mend(
+      idOf(rows, session_no),
+      `input ${input_id} and its message were of two turns, and are of turn ${turnId}`,
+    );
+  }
+}
+
 function makeTurns({ rows, findings }: MendingParts): void {
   const lost = rows.all<{ session_no: number; turn_id: string; first_seq: number; from_ms: number; to_ms: number }>(
     `SELECT session_no, turn_id, min(seq) AS first_seq, min(at_ms) AS from_ms, max(at_ms) AS to_ms FROM (
@@ -190,6 +222,7 @@ function settleInputs({ rows, findings }: MendingParts): void {
 export function mendRecords(parts: MendingParts): void {
   parts.names.settle();
   makeSessions(parts);
+  rejoinInputs(parts);
   makeTurns(parts);
   mendLeases(parts);
   endOvertaken(parts);
