@@ -1,6 +1,6 @@
 /**
- * A process that appends to one file for a while: node writer.js SETTINGS; prints a `WriterReport`.
- * `hammer` writes as fast as it can, fifty rows a transaction; the others append one message after the other.
+ * A process that appends one message after the other to one file for a while: node writer.js SETTINGS; answers with a
+ * `WriterReport`.
  */
 import { monitorEventLoopDelay, performance } from "node:perf_hooks";
 import { setImmediate as nextLoop } from "node:timers/promises";
@@ -10,7 +10,7 @@ import { beginTurn, kilobyte, userDraft } from "../lease-holder.ts";
 import { openRaw, openTransaction } from "../raw-database.ts";
 
 export interface WriterSettings {
-  readonly kind: "hammer" | "ours" | "raw";
+  readonly kind: "ours" | "raw";
   readonly path: string;
   readonly durationMs: number;
 }
@@ -18,6 +18,8 @@ export interface WriterSettings {
 export interface WriterReport {
   readonly delayP99Ms: number;
   readonly delayMaxMs: number;
+  /** For one append, failed or not. */
+  readonly longestWaitMs: number;
   readonly appendsPerSecond: number;
   /** Appends that were given up with an error, the first of which is told. */
   readonly lostCount: number;
@@ -29,15 +31,12 @@ interface Writer {
   close(): unknown;
 }
 
-function openRawWriter(path: string, rowCount: number, synchronous: "NORMAL" | "FULL"): Writer {
-  const database = openRaw(path, synchronous);
+function openRawWriter(path: string): Writer {
+  const database = openRaw(path, "FULL");
   database.exec("CREATE TABLE IF NOT EXISTS noise (noise_id INTEGER PRIMARY KEY, body TEXT NOT NULL)");
   const add = database.prepare("INSERT INTO noise (body) VALUES (?)");
   const transaction = openTransaction(database);
-  const addAll = (): void => {
-    for (let row = 0; row < rowCount; row++) add.run(kilobyte);
-  };
-  return { append: () => transaction(addAll), close: () => database.close() };
+  return { append: () => transaction(() => add.run(kilobyte)), close: () => database.close() };
 }
 
 async function openOurs(path: string): Promise<Writer> {
@@ -54,10 +53,7 @@ async function openOurs(path: string): Promise<Writer> {
 }
 
 const { kind, path, durationMs } = JSON.parse(process.argv[2] ?? "{}") as WriterSettings;
-const writer =
-  kind === "ours"
-    ? await openOurs(path)
-    : openRawWriter(path, kind === "hammer" ? 50 : 1, kind === "hammer" ? "NORMAL" : "FULL");
+const writer = kind === "ours" ? await openOurs(path) : openRawWriter(path);
 process.send?.("ready");
 await new Promise<void>((resolve) => void process.once("message", () => resolve()));
 
@@ -66,13 +62,16 @@ delay.enable();
 const startedMs = performance.now();
 const errors: unknown[] = [];
 let attemptCount = 0;
+let longestWaitMs = 0;
 while (performance.now() - startedMs < durationMs) {
   attemptCount++;
+  const askedMs = performance.now();
   try {
     await writer.append();
   } catch (error) {
     errors.push(error);
   }
+  longestWaitMs = Math.max(longestWaitMs, performance.now() - askedMs);
   await nextLoop();
 }
 const seconds = (performance.now() - startedMs) / 1_000;
@@ -81,6 +80,7 @@ await writer.close();
 const report: WriterReport = {
   delayP99Ms: delay.percentile(99) / 1e6,
   delayMaxMs: delay.max / 1e6,
+  longestWaitMs,
   appendsPerSecond: (attemptCount - errors.length) / seconds,
   lostCount: errors.length,
   ...(errors.length > 0 ? { firstError: String(errors[0]) } : {}),
