@@ -18,6 +18,7 @@ const walLimitBytes = 64 * 1024 * 1024;
 export class Connection {
   readonly #database: Database.Database;
   readonly #statements = new Map<string, Statement>();
+  readonly #listStatements = new Map<string, Statement>();
   #durability: Durability | undefined;
   #isRollbackJournal: boolean | undefined;
 
@@ -49,6 +50,16 @@ export class Connection {
 
   all<Row>(sql: string, ...values: readonly SqlValue[]): Row[] {
     return this.#prepared(sql).all(...values) as Row[];
+  }
+
+  /** Every row as the list of its values: for long results, since an object a row takes as long as the row itself. */
+  lists<Values extends readonly unknown[]>(sql: string, ...values: readonly SqlValue[]): Values[] {
+    let statement = this.#listStatements.get(sql);
+    if (!statement) {
+      statement = this.#database.prepare<SqlValue[]>(sql).raw(true);
+      this.#listStatements.set(sql, statement);
+    }
+    return statement.all(...values) as Values[];
   }
 
   /** Row by row, for scans. The loop must not await: an open iterator blocks its connection and every checkpoint. */

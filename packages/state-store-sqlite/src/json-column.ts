@@ -1,10 +1,11 @@
 import { storeError } from "./store-failure.ts";
 
 /** Reads a JSON column; text that is no JSON was not written by this package. */
-export function parseJson<T>(text: string, column: string): T {
+export function parseJson<T>(text: string, name: string | (() => string)): T {
   try {
     return JSON.parse(text) as T;
   } catch (error) {
+    const column = typeof name === "string" ? name : name();
     throw storeError(
       "STORE_CORRUPT",
       `Column ${column} holds text that is no JSON; recover the store into a new file.`,

@@ -38,7 +38,7 @@ interface Recorded {
 async function recorded(): Promise<Recorded> {
   const path = join(folder(), "state.db");
   const statements = new Set<string>();
-  for (const method of ["get", "all", "iterate", "run"] as const) {
+  for (const method of ["get", "all", "lists", "iterate", "run"] as const) {
     const original = Reflect.get(Connection.prototype, method);
     vi.spyOn(Connection.prototype, method).mockImplementation(function (this: Connection, sql: string, ...values) {
       statements.add(sql);

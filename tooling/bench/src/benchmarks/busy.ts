@@ -50,7 +50,13 @@ function busyCase(facts: Pick<Case, "name" | "role">, settings: WriterSettings, 
         "loop delay p99": [Math.max(...reports.map((report) => report.delayP99Ms))],
         "loop delay max": [Math.max(...reports.map((report) => report.delayMaxMs))],
         "longest wait": [Math.max(...reports.map((report) => report.longestWaitMs))],
-        append: [1_000 / Math.max(sumOf((report) => report.appendsPerSecond), 1e-3)],
+        append: [
+          1_000 /
+            Math.max(
+              sumOf((report) => report.appendsPerSecond),
+              1e-3,
+            ),
+        ],
         fairness: [Math.min(...rates) / Math.max(...rates, 1e-3)],
         lost: [sumOf((report) => report.lostCount)],
       };
@@ -74,7 +80,8 @@ async function open(folder: Folder, { isQuick }: { readonly isQuick: boolean }):
 
 export const busy: Benchmark = {
   name: "busy",
-  title: "8 processes append (FULL) to one file, each as fast as it can: how long the worst of their event loops stands",
+  title:
+    "8 processes append (FULL) to one file, each as fast as it can: how long the worst of their event loops stands",
   metrics: [
     { name: "loop delay p99", unit: "ms", limit: alone },
     { name: "loop delay max", unit: "ms", limit: alone },
