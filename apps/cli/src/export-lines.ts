@@ -72,6 +72,7 @@ const body = z.discriminatedUnion("role", [
     output: z.json(),
     note: text.optional(),
     repeats: text.optional(),
+    receipt: z.json().optional(),
   }),
   z.strictObject({ role: z.literal("summary"), text }),
   z.strictObject({ role: z.literal("notice"), text }),

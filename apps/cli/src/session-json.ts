@@ -68,6 +68,7 @@ function bodyJson({ body }: Entry): Record<string, unknown> {
         output: body.output,
         ...(body.note === undefined ? {} : { note: body.note }),
         ...(body.repeats === undefined ? {} : { repeats: body.repeats }),
+        ...(body.receipt === undefined ? {} : { receipt: body.receipt }),
       };
     case "summary":
     case "notice":

@@ -17,6 +17,8 @@ export interface ToolBatchDeps {
   readonly emit: (event: TurnEventBody) => void;
   /** Told each result once it is stored, in the order of the calls. */
   onResult(call: PreparedCall, body: ToolBody): void;
+  /** Keeps what a call that was left behind came to: late, so shown to people and never to the model. */
+  keepLate(draft: EntryDraft): void;
 }
 
 interface Finished {
@@ -114,6 +116,8 @@ export class ToolBatch {
         startedAtMs = host.clock.monotonicMs();
         emit({ type: "tool.started", callId, name, input: parsed.stored });
       },
+      onLate: ({ callId, name }, late) =>
+        this.#deps.keepLate({ key: `${scope.turnId}/${callId}/late`, body: { role: "tool", callId, name, ...late } }),
     };
     const place = guardrails.reserve(guarded(call));
     if (!place) deps.onStarted(call);

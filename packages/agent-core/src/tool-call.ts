@@ -39,6 +39,8 @@ export interface ToolRunDeps {
   inTurn<Answer>(ask: () => Promise<Answer>): Promise<Answer>;
   onApprovalRequested(callId: string): void;
   onStarted(call: PreparedCall): void;
+  /** Told what a call that was left behind came to in the end: it has its result already, and gets no second one. */
+  onLate(call: PreparedCall, late: Settled): void;
 }
 
 const defaultBoundMs = 600_000;
@@ -66,7 +68,20 @@ function messageOf(error: unknown): string {
   return message || "The tool failed and said nothing more.";
 }
 
-type Settled = { readonly status: ToolStatus; readonly output: JsonValue };
+/** What a call came to. */
+export type Settled = Pick<ToolBody, "status" | "output" | "receipt">;
+
+const leftBehind: Settled = Object.freeze<Settled>({
+  status: "interrupted",
+  output: "The turn was stopped. This call did not end in time and was left behind; it may have had its effect.",
+});
+
+function failure(status: ToolStatus, error: unknown): Settled {
+  const receipt = CodedError.is(error) ? error.context["receipt"] : undefined;
+  // An error's context survives JSON: that is the rule for it, and here it is made sure of.
+  const told = receipt === undefined ? {} : { receipt: JSON.parse(JSON.stringify(receipt)) as JsonValue };
+  return { status, output: messageOf(error), ...told };
+}
 
 /** Settles with the tool, or after a grace once the turn was stopped: a tool that ignores the stop is left behind. */
 async function settledOrDetached(deps: ToolRunDeps, running: Promise<Settled>): Promise<Settled> {
@@ -74,11 +89,7 @@ async function settledOrDetached(deps: ToolRunDeps, running: Promise<Settled>): 
   let cancelTimer = (): void => {};
   let removeListeners = (): void => {};
   const detached = new Promise<Settled>((resolve) => {
-    const detach = (): void =>
-      resolve({
-        status: "interrupted",
-        output: "The turn was stopped. This call did not end in time and was left behind; it may have had its effect.",
-      });
+    const detach = (): void => resolve(leftBehind);
     const arm = (): void => {
       cancelTimer();
       cancelTimer = deps.host.timers.after(hardSignal.aborted ? hardGraceMs : softGraceMs, detach);
@@ -168,10 +179,12 @@ async function execute(deps: ToolRunDeps, call: PreparedCall, tool: ToolDefiniti
         ? { status: "interrupted", output: output ?? null }
         : { status: "ok", output: output ?? null };
     } catch (error) {
-      return { status: interrupt.signal.aborted ? "interrupted" : "error", output: messageOf(error) };
+      return failure(interrupt.signal.aborted ? "interrupted" : "error", error);
     }
   };
-  const settled = await settledOrDetached(deps, run());
+  const running = run();
+  const settled = await settledOrDetached(deps, running);
+  if (settled === leftBehind) void running.then((late) => deps.onLate(call, late));
   clock.progress("tool", call.name);
   return settled;
 }

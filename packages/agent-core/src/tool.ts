@@ -73,8 +73,9 @@ export interface ToolDefinition<Input = unknown> {
   readonly concurrency?: "shared" | "exclusive";
   readonly traits?: ToolTraits;
   /**
-   * Runs the call. Throw to tell the model it failed (message only); answer text or JSON otherwise. Must end soon after
-   * `context.signal` aborts; one that does not is detached, and what it answers later is not merged.
+   * Runs the call. Throw to tell the model it failed (message only); answer text or JSON otherwise. A `CodedError` may
+   * carry in its context, as `receipt`, what was done to end the call: it is stored with the result, for people. Must
+   * end soon after `context.signal` aborts; one that does not is detached, and what it answers later is stored as late.
    */
   execute(input: Input, context: ToolContext): Promise<JsonValue>;
 }

@@ -15,6 +15,7 @@ import { contextLimits } from "./compaction/context-limits.ts";
 import { estimateTokens } from "./compaction/token-estimate.ts";
 import { TurnCompaction } from "./compaction/turn-compaction.ts";
 import type { Conversation } from "./conversation.ts";
+import { reportDefect } from "./defect.ts";
 import type { Guardrails } from "./guardrails.ts";
 import type { TurnEventBody } from "./events.ts";
 import { backoffMs, callModel, pause } from "./model-call.ts";
@@ -319,11 +320,21 @@ export class TurnLoop {
         scope: this.#scope,
         workspace: this.#settings.workspace,
         onResult: (_call, body) => this.#conversation.add(body),
+        keepLate: (draft) => this.#keepLate(draft),
       },
       prepared,
       this.#settings.toolConcurrency,
     );
     await batch.run();
     return batch.halt;
+  }
+
+  /**
+   * Through the spool, since by then the turn's lease may be anybody's: whoever has the session next stores it as late.
+   * Nobody waits for it, and the store says itself when it cannot keep it.
+   */
+  #keepLate(draft: EntryDraft): void {
+    const { grant, turnId } = this.#scope;
+    this.#deps.store.spool.keep({ grant, turnId, entries: [draft] }).catch(reportDefect);
   }
 }

@@ -77,6 +77,8 @@ export interface ToolBody {
   readonly note?: string;
   /** The call whose result this is again; `output` only says so. */
   readonly repeats?: string;
+  /** What was done to end the call, step by step, as its tool tells it: for people. */
+  readonly receipt?: JsonValue;
 }
 
 export interface SummaryBody {
