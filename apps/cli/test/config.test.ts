@@ -75,7 +75,20 @@ describe("config.yaml", () => {
     ],
     [
       "agent: { turn_lease: { ttl_s: 10, renew_s: 9 } }\n",
-      "config.yaml:1: agent.turn_lease.renew_s: expected at most 0.45 of ttl_s, so that two renewals fit before the lease runs out, got 9; using 60.",
+      "config.yaml:1: agent.turn_lease.renew_s: expected at most 4.5, so that two renewals fit before a lease of 10 s runs out, got 9; using 2.",
+    ],
+    [
+      "agent: { turn_lease: { ttl_s: 0.3, renew_s: 0.13 } }\n",
+      "config.yaml:1: agent.turn_lease.renew_s: expected at most 0.125, so that two renewals fit before a lease of 0.3 s runs out, got 0.13; using 0.06.",
+    ],
+    [
+      // What is a legal renewal of the lease that is used is not told as wrong.
+      "agent: { turn_lease: { ttl_s: 0.05, renew_s: 0.01 } }\n",
+      "config.yaml:1: agent.turn_lease.ttl_s: expected number to be >=0.1, got 0.05; using 300.",
+    ],
+    [
+      "agent: { turn_lease: { ttl_s: 1, renew_s: 0.0001 } }\n",
+      "config.yaml:1: agent.turn_lease.renew_s: expected number to be >=0.001, got 0.0001; using 0.2.",
     ],
     [
       "agent: { turn_liveness: { timeout_s: soon } }\n",

@@ -1,4 +1,5 @@
 import { CodedError } from "@turnkeeper/kernel";
+import { checkTurnLeaseOptions } from "@turnkeeper/turn-lease";
 import type { TurnBudget } from "./turn-budget.ts";
 
 /** How one agent runs its turns. Times are milliseconds. */
@@ -119,29 +120,57 @@ function count(option: string, value: number): number {
   return Number.isInteger(value) && value > 0 ? value : refuse(option, "a whole number above 0", value);
 }
 
+function onlyKnown(section: string, options: object, names: readonly string[]): void {
+  const stranger = Object.keys(options).find((name) => !names.includes(name));
+  if (stranger !== undefined) refuse(`${section}.${stranger}`, `one of ${names.join(", ")}`, "an unknown option");
+}
+
+/** Refused here as turn-lease would refuse it, rather than once a message is stored. */
+function checkedLease(lease: NonNullable<AgentOptions["lease"]>): ResolvedAgentOptions["lease"] {
+  onlyKnown("lease", lease, ["ttlMs", "renewEveryMs"]);
+  const { ttlMs = agentDefaults.lease.ttlMs } = lease;
+  const { renewEveryMs = Math.min(agentDefaults.lease.renewEveryMs, ttlMs / 5) } = lease;
+  try {
+    checkTurnLeaseOptions({ ttlMs, renewEveryMs });
+  } catch (error) {
+    if (!CodedError.is(error, "OPTION_INVALID")) throw error;
+    const option = `lease.${String(error.context["option"])}`;
+    throw new CodedError("OPTION_INVALID", `Agent option ${option}: ${error.message}`, {
+      context: { option },
+      cause: error,
+    });
+  }
+  return Object.freeze({ ttlMs, renewEveryMs });
+}
+
+function checkedLiveness(liveness: NonNullable<AgentOptions["liveness"]>): ResolvedAgentOptions["liveness"] {
+  if (liveness === false) return undefined;
+  onlyKnown("liveness", liveness, ["timeoutMs", "pollMs"]);
+  const timeoutMs = positive("liveness.timeoutMs", liveness.timeoutMs ?? agentDefaults.liveness.timeoutMs);
+  const { pollMs = Math.min(agentDefaults.liveness.pollMs, timeoutMs / 4) } = liveness;
+  return Object.freeze({ timeoutMs, pollMs: positive("liveness.pollMs", pollMs) });
+}
+
 function checkedBudget(budget: TurnBudget): TurnBudget {
-  const { tokens, cost, costOf, ...unknown } = budget;
-  const [stranger] = Object.keys(unknown);
-  if (stranger !== undefined) refuse(`budget.${stranger}`, "one of tokens, cost, costOf", "an unknown option");
+  onlyKnown("budget", budget, ["tokens", "cost", "costOf"]);
+  const { tokens, cost, costOf } = budget;
   if (tokens !== undefined) count("budget.tokens", tokens);
   if (cost !== undefined) positive("budget.cost", cost);
   if (cost !== undefined && costOf === undefined) refuse("budget.costOf", "the price of tokens, with cost", costOf);
   return Object.freeze({ ...budget });
 }
 
-function checkedCompaction({
-  threshold,
-  contextTimeoutMs = agentDefaults.compaction.contextTimeoutMs,
-}: NonNullable<AgentOptions["compaction"]>): ResolvedAgentOptions["compaction"] {
+function checkedCompaction(compaction: NonNullable<AgentOptions["compaction"]>): ResolvedAgentOptions["compaction"] {
+  onlyKnown("compaction", compaction, ["threshold", "contextTimeoutMs"]);
+  const { threshold, contextTimeoutMs = agentDefaults.compaction.contextTimeoutMs } = compaction;
   if (threshold !== undefined && positive("compaction.threshold", threshold) > 1)
     refuse("compaction.threshold", "a share of at most 1", threshold);
   return Object.freeze({ threshold, contextTimeoutMs: positive("compaction.contextTimeoutMs", contextTimeoutMs) });
 }
 
 function checkedGuardrails(guardrails: NonNullable<AgentOptions["guardrails"]>): ResolvedAgentOptions["guardrails"] {
-  const { hardStop = agentDefaults.guardrails.hardStop, ...unknown } = guardrails;
-  const [stranger] = Object.keys(unknown);
-  if (stranger !== undefined) refuse(`guardrails.${stranger}`, "hardStop", "an unknown option");
+  onlyKnown("guardrails", guardrails, ["hardStop"]);
+  const { hardStop = agentDefaults.guardrails.hardStop } = guardrails;
   if (typeof hardStop !== "boolean") refuse("guardrails.hardStop", "true or false", hardStop);
   return Object.freeze({ hardStop });
 }
@@ -151,32 +180,14 @@ export function resolveAgentOptions(options: AgentOptions, workingFolder: string
   for (const name of Object.keys(options)) {
     if (!known.has(name as keyof AgentOptions)) refuse(name, `one of ${[...known].join(", ")}`, "an unknown option");
   }
-  const ttlMs = positive("lease.ttlMs", options.lease?.ttlMs ?? agentDefaults.lease.ttlMs);
-  const renewEveryMs = positive(
-    "lease.renewEveryMs",
-    options.lease?.renewEveryMs ?? Math.min(agentDefaults.lease.renewEveryMs, ttlMs / 5),
-  );
-  if (renewEveryMs * 2 > ttlMs)
-    refuse(
-      "lease.renewEveryMs",
-      `at most half of lease.ttlMs (${ttlMs}), so that one late renewal loses nothing`,
-      renewEveryMs,
-    );
-  const { liveness } = options;
-  const timeoutMs =
-    liveness === false ? 0 : positive("liveness.timeoutMs", liveness?.timeoutMs ?? agentDefaults.liveness.timeoutMs);
-  const pollMs =
-    liveness === false
-      ? 0
-      : positive("liveness.pollMs", liveness?.pollMs ?? Math.min(agentDefaults.liveness.pollMs, timeoutMs / 4));
   const waitMs = options.waitMs ?? agentDefaults.waitMs;
   if (!Number.isFinite(waitMs) || waitMs < 0) refuse("waitMs", "a finite number of at least 0", waitMs);
   return Object.freeze({
     system: options.system,
     workspace: options.workspace ?? workingFolder,
     maxIterations: count("maxIterations", options.maxIterations ?? agentDefaults.maxIterations),
-    lease: Object.freeze({ ttlMs, renewEveryMs }),
-    liveness: liveness === false ? undefined : Object.freeze({ timeoutMs, pollMs }),
+    lease: checkedLease(options.lease ?? {}),
+    liveness: checkedLiveness(options.liveness ?? {}),
     waitMs,
     inputBytesMax: count("inputBytesMax", options.inputBytesMax ?? agentDefaults.inputBytesMax),
     modelAttempts: count("modelAttempts", options.modelAttempts ?? agentDefaults.modelAttempts),

@@ -1,6 +1,6 @@
 export { acquireTurnLease } from "./acquire.ts";
 export type { GrantedLease, TurnLeaseDeps, TurnLeaseResult } from "./acquire.ts";
-export { turnLeaseDefaults } from "./options.ts";
+export { checkTurnLeaseOptions, turnLeaseDefaults } from "./options.ts";
 export type { TurnLeaseOptions, WaitingView } from "./options.ts";
 export type { ClosingResult, LostRelease, TurnLease } from "./lease.ts";
 export type { LossCause, TurnLeaseErrorCode } from "./errors.ts";

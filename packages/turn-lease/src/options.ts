@@ -54,15 +54,23 @@ const renewalLatenessMs = 50;
 
 const knownOptions = new Set([...Object.keys(turnLeaseDefaults), "signal", "begin", "mayRenew", "onWaiting"]);
 
-function invalid(option: string, expectation: string, value: unknown): CodedError<"OPTION_INVALID"> {
+function invalid(option: string, expectation: string, value: unknown, mostMs?: number): CodedError<"OPTION_INVALID"> {
   const message = `acquireTurnLease: option ${option} must be ${expectation}, got ${String(value)}.`;
-  return new CodedError("OPTION_INVALID", message, { context: { option } });
+  return new CodedError("OPTION_INVALID", message, { context: { option, ...(mostMs === undefined ? {} : { mostMs }) } });
 }
 
 function duration(options: TurnLeaseOptions, option: keyof Durations, leastMs: number): number {
   const value = options[option] ?? turnLeaseDefaults[option];
   if (Number.isFinite(value) && value >= leastMs) return value;
   throw invalid(option, `a finite number of milliseconds of at least ${leastMs}`, value);
+}
+
+/**
+ * Throws the `OPTION_INVALID` that `acquireTurnLease` would reject with: for whoever takes the options now and acquires
+ * later. Its context has the `option`, and for a `renewEveryMs` that is too long `mostMs`, the longest that `ttlMs` bears.
+ */
+export function checkTurnLeaseOptions(options: TurnLeaseOptions): void {
+  resolveTurnLeaseOptions(options);
 }
 
 export function resolveTurnLeaseOptions(options: TurnLeaseOptions): ResolvedTurnLeaseOptions {
@@ -72,12 +80,10 @@ export function resolveTurnLeaseOptions(options: TurnLeaseOptions): ResolvedTurn
   const ttlMs = duration(options, "ttlMs", 100);
   const renewEveryMs = duration(options, "renewEveryMs", 1);
   const marginMs = Math.max(ttlMs / 10, renewalLatenessMs);
-  if (renewEveryMs * 2 > ttlMs - marginMs) {
-    throw invalid(
-      "renewEveryMs",
-      `small enough for two renewals before the margin of ttlMs (at most ${(ttlMs - marginMs) / 2})`,
-      renewEveryMs,
-    );
+  const mostMs = (ttlMs - marginMs) / 2;
+  if (renewEveryMs > mostMs) {
+    const expectation = `small enough for two renewals before the margin of ttlMs (at most ${mostMs})`;
+    throw invalid("renewEveryMs", expectation, renewEveryMs, mostMs);
   }
   return Object.freeze({
     ttlMs,

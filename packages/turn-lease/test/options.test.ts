@@ -1,5 +1,5 @@
 import { CodedError } from "@turnkeeper/kernel";
-import { acquireTurnLease, turnLeaseDefaults } from "@turnkeeper/turn-lease";
+import { acquireTurnLease, checkTurnLeaseOptions, turnLeaseDefaults } from "@turnkeeper/turn-lease";
 import type { TurnLeaseOptions } from "@turnkeeper/turn-lease";
 import { expect, test } from "vitest";
 import { leaseLost } from "../src/errors.ts";
@@ -41,6 +41,18 @@ test("two renewals must fit before the margin", () => {
   expect(() => resolveTurnLeaseOptions({ ttlMs: 60_000, renewEveryMs: 27_001 })).toThrow(/at most 27000.*got 27001/);
   expect(resolveTurnLeaseOptions({ ttlMs: 60_000, renewEveryMs: 27_000 }).marginMs).toBe(6_000);
   expect(resolveTurnLeaseOptions({ ttlMs: 300, renewEveryMs: 100 }).marginMs).toBe(50);
+});
+
+test("options are refused before anything is acquired as they are when it is", () => {
+  expect(() => checkTurnLeaseOptions({ ttlMs: 99 })).toThrow(/ttlMs must be .* at least 100, got 99/);
+  let refusal: unknown;
+  try {
+    checkTurnLeaseOptions({ ttlMs: 1000, renewEveryMs: 500 });
+  } catch (error) {
+    refusal = error;
+  }
+  expect(refusal).toMatchObject({ code: "OPTION_INVALID", context: { option: "renewEveryMs", mostMs: 450 } });
+  expect(() => checkTurnLeaseOptions({ ttlMs: 1000, renewEveryMs: 450 })).not.toThrow();
 });
 
 test("a lost lease says whose, why and what to do, survives JSON, and keeps its cause", () => {

@@ -1,3 +1,5 @@
+import { CodedError } from "@turnkeeper/kernel";
+import { checkTurnLeaseOptions } from "@turnkeeper/turn-lease";
 import { resolveTurnLivenessSettings } from "@turnkeeper/turn-liveness";
 import { z } from "zod";
 import { defaultConfig, isMapping, toolNames } from "./config.ts";
@@ -47,16 +49,32 @@ const approvalRules = z
       "Or rules by tool: a name (mcp__git__* for several, * for all that need approval) with one of these words, " +
       "or with lists of patterns: commands (git status*), paths (docs/*), hosts (docs.rs).",
   );
+const shortestTtlS = 0.1;
+
+/** The longest renewal that a lease bears, where `renewS` is longer, as turn-lease has it. */
+function longestRenewalS(ttlS: number, renewS: number): number | undefined {
+  try {
+    checkTurnLeaseOptions({ ttlMs: ttlS * 1000, renewEveryMs: renewS * 1000 });
+    return undefined;
+  } catch (error) {
+    if (!CodedError.is(error, "OPTION_INVALID")) throw error;
+    const { mostMs } = error.context;
+    return typeof mostMs === "number" ? mostMs / 1000 : undefined;
+  }
+}
 
 const turnLease = z
   .strictObject({
     ttl_s: z
       .number()
-      .min(0.1)
+      .min(shortestTtlS)
       .max(longestS)
       .default(agent.turn_lease.ttl_s)
       .describe("How long a lease outlives its last renewal."),
-    renew_s: seconds()
+    renew_s: z
+      .number()
+      .min(0.001)
+      .max(longestS)
       .optional()
       .describe("How often a lease is renewed; two renewals must fit. Default: 60, or a fifth of a shorter ttl_s."),
     wait_s: z
@@ -66,10 +84,13 @@ const turnLease = z
       .default(agent.turn_lease.wait_s)
       .describe("How long a call waits for a busy session."),
   })
-  // As turn-lease has it: two renewals before the margin in which a holder stops believing.
-  .refine(({ ttl_s, renew_s }) => renew_s === undefined || renew_s * 2 <= ttl_s - Math.max(ttl_s / 10, 0.05), {
-    path: ["renew_s"],
-    message: "expected at most 0.45 of ttl_s, so that two renewals fit before the lease runs out",
+  .superRefine(({ ttl_s, renew_s }, { addIssue }) => {
+    // A ttl_s that is wrong is told and replaced; what renew_s is worth then is another look.
+    if (renew_s === undefined || ttl_s < shortestTtlS) return;
+    const mostS = longestRenewalS(ttl_s, renew_s);
+    if (mostS === undefined) return;
+    const message = `expected at most ${mostS}, so that two renewals fit before a lease of ${ttl_s} s runs out`;
+    addIssue({ code: "custom", path: ["renew_s"], message });
   });
 
 const configSchema = z.strictObject({
@@ -215,8 +236,9 @@ function without(raw: Raw, [key = "", ...rest]: readonly string[]): Raw {
   return rest.length > 0 && isMapping(inner) ? { ...others, [key]: without(inner, rest) } : others;
 }
 
-function defaultAt(path: readonly string[]): string {
-  const value = valueAt(defaultConfig, path);
+/** What stands in the place of a setting that was wrong; a default may depend on another setting. */
+function insteadOf(config: Config, path: readonly string[]): string {
+  const value = valueAt(config, path);
   return value === undefined || value === "" || isMapping(value) ? "using the default" : `using ${shown(value)}`;
 }
 
@@ -225,12 +247,15 @@ function knownKeysAt(path: readonly PropertyKey[]): string {
   return Object.keys((valueAt(configJsonSchema(), [...properties, "properties"]) as Raw | undefined) ?? {}).join(", ");
 }
 
-/** The keys an issue is about, each with what to tell of it. */
-function findingsOf(raw: Raw, issue: Issue): readonly (ConfigFinding & { readonly path: readonly string[] })[] {
+/** A key that an issue is about; where its value is replaced, by what is told once that is known. */
+type SchemaFinding = ConfigFinding & { readonly path: readonly string[]; readonly isReplaced: boolean };
+
+function findingsOf(raw: Raw, issue: Issue): readonly SchemaFinding[] {
   if (issue.code === "unrecognized_keys") {
     return issue.keys.map((key) => {
       const path = [...issue.path.map(String), key];
-      return { path, key: path.join("."), message: `is unknown and ignored; known here: ${knownKeysAt(issue.path)}` };
+      const message = `is unknown and ignored; known here: ${knownKeysAt(issue.path)}`;
+      return { path, key: path.join("."), message, isReplaced: false };
     });
   }
   const path = settingOf(raw, issue.path);
@@ -239,7 +264,8 @@ function findingsOf(raw: Raw, issue: Issue): readonly (ConfigFinding & { readonl
     {
       path,
       key: path.join("."),
-      message: `${expectation}, got ${shown(valueAt(raw, issue.path))}; ${defaultAt(path)}`,
+      message: `${expectation}, got ${shown(valueAt(raw, issue.path))}`,
+      isReplaced: true,
     },
   ];
 }
@@ -329,12 +355,23 @@ function completed(checked: z.output<typeof configSchema>): Config {
  */
 export function checkConfig(parsed: Readonly<Record<string, unknown>>): CheckedConfig {
   const findings = new Map<string, ConfigFinding>();
+  const replaced = new Map<string, readonly string[]>();
   let raw: Raw = withSoundApproval(withKnownTools(withLiveness(parsed, findings), findings), findings);
   for (;;) {
     const result = configSchema.safeParse(raw);
-    if (result.success) return { config: completed(result.data), configured: raw, findings: [...findings.values()] };
-    for (const { path, key, message } of result.error.issues.flatMap((issue) => findingsOf(raw, issue))) {
-      if (!findings.has(key)) findings.set(key, { key, message });
+    if (result.success) {
+      const config = completed(result.data);
+      const told = [...findings.values()].map((finding): ConfigFinding => {
+        const path = replaced.get(finding.key);
+        return path ? { ...finding, message: `${finding.message}; ${insteadOf(config, path)}` } : finding;
+      });
+      return { config, configured: raw, findings: told };
+    }
+    for (const { path, key, message, isReplaced } of result.error.issues.flatMap((issue) => findingsOf(raw, issue))) {
+      if (!findings.has(key)) {
+        findings.set(key, { key, message });
+        if (isReplaced) replaced.set(key, path);
+      }
       raw = path.length === 0 ? {} : without(raw, path);
     }
   }
