@@ -101,6 +101,30 @@ describe("stopping a turn", () => {
     expect(ended.code).toBe(130);
   });
 
+  it("why says of a process that is stopped that it does not answer, whether it holds the session or waits for it", async () => {
+    const server = await serveModel(openAiStall("half"), openAiText("second answer"));
+    const home = makeHome(compatibleConfig(server));
+    const holder = startCli(["run", "first", "--session", "s"], { home });
+    await holder.sees(/half/);
+    const waiter = startCli(["run", "second", "--session", "s", "--input-id", "second"], { home });
+    await waiter.sees(/waiting/, "stderr");
+    holder.child.kill("SIGSTOP");
+    waiter.child.kill("SIGSTOP");
+    expect(await runInside(["stop", "s"], { home })).toMatchObject({ code: 0 });
+    const held = await runInside(["why", "s"], { home });
+    expect(held.stdout).toMatch(/next +Its process does not answer: .*If it goes on, the turn ends as it was asked to/);
+    expect(held.stdout).toContain(`Then pid ${waiter.pid} on `);
+    expect(held.stdout).toContain("if it answers again");
+    holder.child.kill("SIGCONT");
+    expect(await holder.ended).toMatchObject({ code: 130 });
+    const free = await runInside(["why", "s"], { home });
+    expect(free.stdout).toMatch(
+      new RegExp(`next +Nothing runs\\. Input second waits for pid ${waiter.pid} on .*, which does not answer`),
+    );
+    waiter.child.kill("SIGCONT");
+    expect(await waiter.ended).toMatchObject({ code: 0, stdout: "second answer\n" });
+  });
+
   it("stop says that nothing runs with exit 1, also where a dead process left a turn, which it settles", async () => {
     const server = await serveModel(openAiStall("half"));
     const home = makeHome(compatibleConfig(server));

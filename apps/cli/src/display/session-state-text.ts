@@ -1,8 +1,8 @@
 import type { TurnStatus } from "@turnkeeper/agent-core";
 import type { LeaseView } from "@turnkeeper/state-store";
 import { isoTime } from "../session-json.ts";
-import { stopsInMs, whatIsNext } from "../session-state.ts";
 import type { Pulse, SessionState } from "../session-state.ts";
+import { stopsInMs, whatIsNext } from "../what-is-next.ts";
 import { holderText } from "./finished-line.ts";
 import { printable } from "./style.ts";
 import type { Style } from "./style.ts";

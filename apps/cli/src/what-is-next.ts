@@ -1,0 +1,106 @@
+import type { PendingInput } from "@turnkeeper/state-store";
+import { printable } from "./display/style.ts";
+import { secondsText } from "./display/tool-line.ts";
+import type { SessionState } from "./session-state.ts";
+
+const who = ({ runner }: PendingInput): string =>
+  runner ? `pid ${runner.pid} on ${runner.host}` : "whoever runs the session next";
+
+const isNoAnswer = "does not answer: it is stopped, busy, or out of reach";
+
+/**
+ * Who goes on once the session is free: a waiter that lives; else whoever has the session, with what nobody else runs;
+ * else one that gives no answer, and is passed over until it does.
+ */
+type Successor = { readonly kind: "waiter" | "silent"; readonly input: PendingInput } | { readonly kind: "orphans" };
+
+function successorOf({ waiting }: SessionState): Successor | undefined {
+  const first = (wanted: string): PendingInput | undefined =>
+    waiting.find(({ input, pulse }) => input.runner !== undefined && pulse === wanted)?.input;
+  const waiter = first("alive");
+  if (waiter) return { kind: "waiter", input: waiter };
+  if (waiting.some(({ pulse }) => pulse !== "unknown")) return { kind: "orphans" };
+  const silent = first("unknown");
+  return silent && { kind: "silent", input: silent };
+}
+
+/** Whether a lease stands in the way of nobody: whoever comes next settles its turn and goes on. */
+function isLeft({ lease, holderPulse }: SessionState): boolean {
+  return lease !== undefined && (lease.standing === "expired" || holderPulse === "dead" || holderPulse === "leaked");
+}
+
+/** In how many milliseconds the watchdog stops the turn unless it moves; absent when it is off or cannot be asked. */
+export function stopsInMs({ status }: SessionState): number | undefined {
+  if (status?.timeoutMs === undefined) return undefined;
+  return Math.max(0, status.timeoutMs - status.idleMs, ...status.waits.map(({ endsInMs }) => endsInMs));
+}
+
+const startOne = ({ sessionId }: SessionState): string => `start one with: turnkeeper run --session ${sessionId} "…"`;
+
+function whenFree(state: SessionState): string {
+  const next = successorOf(state);
+  switch (next?.kind) {
+    case "waiter":
+      return `${who(next.input)} runs input ${next.input.inputId} now.`;
+    case "orphans":
+      return `Nothing runs. What waits is run by the next process that uses the session; ${startOne(state)}.`;
+    case "silent":
+      return `Nothing runs. Input ${next.input.inputId} waits for ${who(next.input)}, which ${isNoAnswer}; it goes on once it answers. Others need not wait for it; ${startOne(state)}.`;
+    case undefined:
+      return `Nothing runs and nothing waits; ${startOne(state)}.`;
+  }
+}
+
+function whenLeft(state: SessionState): string {
+  const why =
+    state.lease?.standing === "expired"
+      ? "The lease ran out"
+      : state.holderPulse === "dead"
+        ? "Its process has died"
+        : "Its process has forgotten it";
+  const next = successorOf(state);
+  const nobody = next ? "No process that answers waits for it" : "Nobody waits";
+  const taker = next?.kind === "waiter" ? `That is ${who(next.input)}.` : `${nobody}; ${startOne(state)}.`;
+  return `${why}: whoever runs this session next settles the turn as crashed and goes on at once. ${taker}`;
+}
+
+/** What comes after the turn that holds the session, as a further sentence. */
+function afterwards(state: SessionState): string {
+  const next = successorOf(state);
+  switch (next?.kind) {
+    case "waiter":
+      return ` Then ${who(next.input)} runs input ${next.input.inputId}.`;
+    case "orphans":
+      return " Then its process runs what waits.";
+    case "silent":
+      return ` Then ${who(next.input)} runs input ${next.input.inputId}, if it answers again: it does not now.`;
+    case undefined:
+      return "";
+  }
+}
+
+function whenHeldInSilence(state: SessionState): string {
+  const { lease, turn } = state;
+  const end = lease?.standing === "live" ? ` in ${secondsText(lease.expiresInMs)}` : "";
+  const revived = turn?.stop ? "If it goes on, the turn ends as it was asked to" : "If it renews, the turn goes on";
+  return `Its process ${isNoAnswer}. ${revived}; if not, the lease runs out${end} and whoever runs this session next settles the turn as crashed.${afterwards(state)}`;
+}
+
+function whenHeld(state: SessionState): string {
+  const { turn, status } = state;
+  const after = afterwards(state);
+  if (turn?.stop) return `The turn is being stopped.${after}`;
+  const approval = status?.waits.find(({ kind }) => kind === "approval");
+  if (approval)
+    return `The turn waits for somebody to allow or deny ${printable(approval.name)}, at most ${secondsText(approval.endsInMs)} more.${after}`;
+  const silenceMs = stopsInMs(state);
+  const unless = silenceMs === undefined ? "" : ` Without progress it is stopped in ${secondsText(silenceMs)}.`;
+  return `The turn goes on to its end.${unless}${after}`;
+}
+
+/** What will happen on the session if nobody does anything, in a few sentences. */
+export function whatIsNext(state: SessionState): string {
+  if (!state.lease) return whenFree(state);
+  if (isLeft(state)) return whenLeft(state);
+  return state.holderPulse === "unknown" ? whenHeldInSilence(state) : whenHeld(state);
+}
