@@ -36,8 +36,12 @@ describe("what is told to happen next on a session", () => {
   it("that is free: the first waiter that answers, before one that does not", () => {
     expect(next({})).toMatch(/^Nothing runs and nothing waits; start one with/);
     expect(next({ waiting: [waits("a", 7, "alive")] })).toBe("pid 7 on box runs input a now.");
-    expect(next({ waiting: [waits("a", 7, "unknown"), waits("b", 8, "alive")] })).toBe("pid 8 on box runs input b now.");
-    expect(next({ waiting: [waits("a"), waits("b", 7, "dead")] })).toMatch(/^Nothing runs\. What waits is run by the next/);
+    expect(next({ waiting: [waits("a", 7, "unknown"), waits("b", 8, "alive")] })).toBe(
+      "pid 8 on box runs input b now.",
+    );
+    expect(next({ waiting: [waits("a"), waits("b", 7, "dead")] })).toMatch(
+      /^Nothing runs\. What waits is run by the next/,
+    );
     expect(next({ waiting: [waits("a", 7, "unknown")] })).toMatch(
       /^Nothing runs\. Input a waits for pid 7 on box, which does not answer: .*; it goes on once it answers\. Others need not/,
     );
@@ -72,7 +76,9 @@ describe("what is told to happen next on a session", () => {
     const dead = { lease: lease(), holderPulse: "dead", turn: turn() } as const;
     expect(next(dead)).toMatch(/^Its process has died: .*\. Nobody waits; start one with/);
     expect(next({ ...dead, waiting: [waits("a", 7, "alive")] })).toMatch(/ That is pid 7 on box\.$/);
-    expect(next({ ...dead, waiting: [waits("a", 7, "unknown")] })).toMatch(/ No process that answers waits for it; start/);
+    expect(next({ ...dead, waiting: [waits("a", 7, "unknown")] })).toMatch(
+      / No process that answers waits for it; start/,
+    );
     expect(next({ ...dead, holderPulse: "alive", lease: lease("expired") })).toMatch(/^The lease ran out: /);
     expect(next({ ...dead, holderPulse: "leaked" })).toMatch(/^Its process has forgotten it: /);
   });

@@ -56,7 +56,9 @@ const knownOptions = new Set([...Object.keys(turnLeaseDefaults), "signal", "begi
 
 function invalid(option: string, expectation: string, value: unknown, mostMs?: number): CodedError<"OPTION_INVALID"> {
   const message = `acquireTurnLease: option ${option} must be ${expectation}, got ${String(value)}.`;
-  return new CodedError("OPTION_INVALID", message, { context: { option, ...(mostMs === undefined ? {} : { mostMs }) } });
+  return new CodedError("OPTION_INVALID", message, {
+    context: { option, ...(mostMs === undefined ? {} : { mostMs }) },
+  });
 }
 
 function duration(options: TurnLeaseOptions, option: keyof Durations, leastMs: number): number {

@@ -49,6 +49,7 @@ const approvalRules = z
       "Or rules by tool: a name (mcp__git__* for several, * for all that need approval) with one of these words, " +
       "or with lists of patterns: commands (git status*), paths (docs/*), hosts (docs.rs).",
   );
+
 const shortestTtlS = 0.1;
 
 /** The longest renewal that a lease bears, where `renewS` is longer, as turn-lease has it. */
@@ -84,13 +85,13 @@ const turnLease = z
       .default(agent.turn_lease.wait_s)
       .describe("How long a call waits for a busy session."),
   })
-  .superRefine(({ ttl_s, renew_s }, { addIssue }) => {
+  .superRefine(({ ttl_s, renew_s }, context) => {
     // A ttl_s that is wrong is told and replaced; what renew_s is worth then is another look.
     if (renew_s === undefined || ttl_s < shortestTtlS) return;
     const mostS = longestRenewalS(ttl_s, renew_s);
     if (mostS === undefined) return;
     const message = `expected at most ${mostS}, so that two renewals fit before a lease of ${ttl_s} s runs out`;
-    addIssue({ code: "custom", path: ["renew_s"], message });
+    context.addIssue({ code: "custom", path: ["renew_s"], message });
   });
 
 const configSchema = z.strictObject({
