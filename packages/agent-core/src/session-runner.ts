@@ -5,16 +5,16 @@ import type { TurnLeaseResult } from "@turnkeeper/turn-lease";
 import { createProgressClock } from "@turnkeeper/turn-liveness";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
 import type { TurnInterrupt } from "@turnkeeper/interrupt";
-import type { HolderView, TurnEventBody } from "./events.ts";
+import type { TurnEventBody } from "./events.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
 import { processMarkerOf } from "./process-marker.ts";
 import type { Approval } from "./tool-call.ts";
 import { reportDefect } from "./defect.ts";
 import { withKnownOutcome } from "./unknown-outcome.ts";
-import { busyEnd, endOfStoreFailure, leftInQueue, shutDownEnd } from "./call-end.ts";
-import type { CallEnd, TurnCall } from "./turn-call.ts";
+import type { TurnCall } from "./turn-call.ts";
 import { conductTurn } from "./turn-machinery.ts";
 import type { ConductedTurn, TurnDeps, TurnEnding, TurnScope } from "./turn-machinery.ts";
+import { WaitingCalls } from "./waiting-calls.ts";
 
 type Granted = Extract<TurnLeaseResult, { kind: "granted" }>;
 
@@ -69,12 +69,10 @@ export class SessionRunner {
   readonly #deps: RunnerDeps;
   readonly #options: ResolvedAgentOptions;
   readonly #sessionId: string;
-  readonly #calls = new Map<string, TurnCall[]>();
+  readonly #waiting: WaitingCalls;
   #loop: Promise<void> | undefined;
   #acquiring: AbortController | undefined;
   #current: { readonly inputId: string; readonly interrupt: TurnInterrupt } | undefined;
-  /** Who has the session in place of the calls that wait here, once somebody was seen to have it. */
-  #heldBy: { readonly holder: HolderView | undefined } | undefined;
   #hasOrphans = false;
   #isClosing = false;
 
@@ -82,16 +80,18 @@ export class SessionRunner {
     this.#deps = deps;
     this.#options = options;
     this.#sessionId = sessionId;
+    const callBackRequest = (): boolean => {
+      this.#acquiring?.abort();
+      return this.#acquiring !== undefined;
+    };
+    this.#waiting = new WaitingCalls({ ...deps, callBackRequest }, sessionId);
   }
 
   /** A call whose input is stored and names this runner. */
   add(call: TurnCall): void {
-    const { inputId } = call.request;
     // Its turn began while the answer to its offer was on the way.
-    if (inputId === this.#current?.inputId) return this.#deps.follow(call);
-    this.#calls.set(inputId, [...(this.#calls.get(inputId) ?? []), call]);
-    if (this.#heldBy) call.waiting(this.#heldBy.holder);
-    call.keptBy({ onStop: () => this.#stopWaiting(call), onWaitedOut: () => this.#giveUpWaiting(call) });
+    if (call.request.inputId === this.#current?.inputId) return this.#deps.follow(call);
+    this.#waiting.add(call);
     this.#start();
   }
 
@@ -118,8 +118,7 @@ export class SessionRunner {
     if (this.#current) this.#shutDown(this.#current.interrupt);
     await this.#loop;
     await leaveToOthers(this.#deps, this.#sessionId);
-    for (const call of this.#waitingCalls()) call.finish(shutDownEnd);
-    this.#calls.clear();
+    this.#waiting.shutDown();
     this.#deps.onIdle();
   }
 
@@ -135,38 +134,15 @@ export class SessionRunner {
 
   async #run(): Promise<void> {
     try {
-      while (!this.#isClosing && (this.#calls.size > 0 || this.#hasOrphans)) await this.#runOne();
+      while (!this.#isClosing && (!this.#waiting.isEmpty || this.#hasOrphans)) await this.#runOne();
     } catch (error) {
-      await this.#giveUp(error);
+      await this.#waiting.fail(error);
+      await leaveToOthers(this.#deps, this.#sessionId);
     }
     // In one step with the last look at the calls: a call added from here on starts a new loop.
     this.#loop = undefined;
-    if (this.#calls.size === 0) this.#deps.onIdle();
+    if (this.#waiting.isEmpty) this.#deps.onIdle();
     else this.#start();
-  }
-
-  /**
-   * The store failed while calls waited for their turn. They are told so, and their inputs are withdrawn: what a caller
-   * was told has failed must not run later. Where the store does not take even that, they become orphans or stay.
-   */
-  async #giveUp(error: unknown): Promise<void> {
-    const { store } = this.#deps;
-    // One that was told its message stays in the queue is not among them.
-    const calls = this.#waitingCalls().filter((call) => !call.isFinished);
-    this.#calls.clear();
-    for (const call of calls) {
-      const { inputId } = call.request;
-      const withdrawn = await withKnownOutcome(this.#deps.host, () =>
-        store.inbox.withdraw(this.#sessionId, inputId, "cancelled"),
-      ).catch(() => undefined);
-      if (withdrawn?.kind === "taken" || withdrawn?.kind === "settled") this.#deps.follow(call);
-      else call.finish(endOfStoreFailure(error));
-    }
-    await leaveToOthers(this.#deps, this.#sessionId);
-  }
-
-  #waitingCalls(): TurnCall[] {
-    return [...this.#calls.values()].flat();
   }
 
   async #runOne(): Promise<void> {
@@ -186,28 +162,22 @@ export class SessionRunner {
         begin: { turnId, runnerId: runner.runnerId },
         // Renewal needs evidence that the turn moves: a lease that is renewed for a stuck turn hides it.
         mayRenew: () => liveness === undefined || clock.hasEvidence(liveness.timeoutMs),
-        onWaiting: (view) => this.#waitFor(view.holder),
+        onWaiting: (view) => this.#waiting.heldBy(view.holder),
       },
     ).finally(() => {
       this.#acquiring = undefined;
-      this.#heldBy = undefined;
+      this.#waiting.heldByNobody();
     });
     switch (result.kind) {
       case "granted":
         return this.#conduct(result, turnId, clock);
       case "nothing-to-run":
-        return this.#handOff();
+        // Every input of this runner was taken or ended by somebody else.
+        return this.#waiting.followAll();
       case "busy":
       case "aborted":
-        return this.#leaveStopped();
+        return this.#waiting.leaveStopped();
     }
-  }
-
-  /** Every input of this runner was taken or ended by somebody else: its calls follow it there. */
-  #handOff(): void {
-    const calls = this.#waitingCalls();
-    this.#calls.clear();
-    for (const call of calls) this.#deps.follow(call);
   }
 
   async #conduct(granted: Granted, turnId: string, clock: ProgressClock): Promise<void> {
@@ -216,8 +186,7 @@ export class SessionRunner {
       await lease.release();
       throw new CodedError("STORE_CONTRACT", `The grant of session ${this.#sessionId} began no turn.`);
     }
-    const calls = this.#calls.get(input.inputId) ?? [];
-    this.#calls.delete(input.inputId);
+    const calls = this.#waiting.take(input.inputId);
     const emit = (event: TurnEventBody): void => {
       for (const call of calls) call.emit(event);
     };
@@ -238,7 +207,7 @@ export class SessionRunner {
             });
           }
           // Whoever else waits here waits for this turn now.
-          this.#waitFor(this.#deps.runner);
+          this.#waiting.heldBy(this.#deps.runner);
         },
       },
       { liveness: this.#options.liveness },
@@ -256,7 +225,7 @@ export class SessionRunner {
       },
     );
     this.#current = undefined;
-    this.#heldBy = undefined;
+    this.#waiting.heldByNobody();
     this.#deps.body.ended?.(this.#sessionId, conducted);
     this.#hasOrphans = this.#mustCompeteAgain(conducted.handOver);
     const { entries: _entries, ...end } = conducted.ending;
@@ -267,72 +236,5 @@ export class SessionRunner {
   #mustCompeteAgain(handOver: HandOver | undefined): boolean {
     if (!handOver || handOver.pendingCount === 0) return false;
     return handOver.head?.runner === undefined || handOver.head.runner.runnerId === this.#deps.runner.runnerId;
-  }
-
-  #waitFor(holder: HolderView | undefined): void {
-    this.#heldBy = { holder };
-    for (const call of this.#waitingCalls()) call.waiting(holder);
-    this.#leaveStopped();
-  }
-
-  /**
-   * A stop of a call that has no turn yet. A hard one takes its input out of the queue; where the input was granted
-   * meanwhile, its turn is told of the stop as it begins. So is it of a soft one, unless the call is refused.
-   */
-  #stopWaiting(call: TurnCall): void {
-    if (!this.#cancels(call)) return this.#leaveStopped();
-    void this.#withdraw(call, "cancelled", { outcome: "cancelled", reason: "user-stop" });
-  }
-
-  /** Whether the stop of a call ends its input too: a hard one, where no other call here waits for the same. */
-  #cancels(call: TurnCall): boolean {
-    return call.stopRequest?.hard === true && !this.#isWantedByOthers(call);
-  }
-
-  #isWantedByOthers(call: TurnCall): boolean {
-    const sharers = this.#calls.get(call.request.inputId) ?? [];
-    return sharers.some((other) => other !== call && !other.isFinished && !other.stopRequest);
-  }
-
-  /**
-   * Ends the calls that wait and were stopped, and leaves their inputs in the queue; this runner still runs them if it
-   * stays. Said only when no request for the lease is out that could begin their turns: its outcome comes first.
-   */
-  #leaveStopped(): void {
-    const leaving = this.#waitingCalls().filter((call) => call.isWaiting && call.stopRequest && !this.#cancels(call));
-    if (leaving.length === 0) return;
-    if (this.#acquiring) return this.#acquiring.abort();
-    for (const call of leaving) call.finish(leftInQueue);
-  }
-
-  #giveUpWaiting(call: TurnCall): void {
-    const end = busyEnd(call, this.#deps.runner);
-    // The input is another call's too, whose patience lasts.
-    if (this.#isWantedByOthers(call)) call.finish(end);
-    else void this.#withdraw(call, "expired", end);
-  }
-
-  /** Ends a waiting call, if its input has not been taken meanwhile: what a turn has, is followed to that turn's end. */
-  async #withdraw(call: TurnCall, end: "cancelled" | "expired", callEnd: CallEnd): Promise<void> {
-    const { inputId } = call.request;
-    try {
-      const result = await withKnownOutcome(this.#deps.host, () =>
-        this.#deps.store.inbox.withdraw(this.#sessionId, inputId, end),
-      );
-      if (result.kind === "taken" || call.isFinished) return;
-      if (result.kind === "settled") return this.#forget(call, () => this.#deps.follow(call));
-      this.#forget(call, () => call.finish(callEnd));
-    } catch (error) {
-      // The input may still be in the queue, so this runner goes on competing for it; the caller is told what failed.
-      call.finish(endOfStoreFailure(error));
-    }
-  }
-
-  #forget(call: TurnCall, then: () => void): void {
-    const sharers = (this.#calls.get(call.request.inputId) ?? []).filter((other) => other !== call);
-    this.#calls.delete(call.request.inputId);
-    then();
-    for (const sharer of sharers) this.#deps.follow(sharer);
-    if (this.#calls.size === 0) this.#acquiring?.abort();
   }
 }

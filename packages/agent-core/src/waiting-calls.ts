@@ -1,0 +1,161 @@
+import type { Host } from "@turnkeeper/kernel";
+import type { Runner, StateStore } from "@turnkeeper/state-store";
+import { busyEnd, endOfStoreFailure, leftInQueue, shutDownEnd } from "./call-end.ts";
+import type { HolderView } from "./events.ts";
+import type { CallEnd, TurnCall } from "./turn-call.ts";
+import { withKnownOutcome } from "./unknown-outcome.ts";
+
+export interface WaitingCallsDeps {
+  readonly host: Host;
+  readonly store: StateStore;
+  readonly runner: Runner;
+  /** Takes over a call whose input somebody else runs. */
+  follow(call: TurnCall): void;
+  /** Calls back the request for the lease that is out and could begin a turn; false: there is none. */
+  callBackRequest(): boolean;
+}
+
+/**
+ * The calls of one session whose inputs this runner is to run and whose turns have not begun, by input: several calls
+ * may wait for the same one.
+ *
+ *   | a waiting call              | its input                        | the call                       |
+ *   | --------------------------- | -------------------------------- | ------------------------------ |
+ *   | is stopped softly           | stays in the queue, is run here  | ends as queued                 |
+ *   | is stopped hard, or         | is withdrawn, unless another     | ends as cancelled or busy;     |
+ *   | its patience runs out       | call here waits for it           | follows, where it was too late |
+ *   | its runner closes           | becomes an orphan                | ends as queued                 |
+ *   | the store fails             | is withdrawn, else an orphan     | ends as failed                 |
+ */
+export class WaitingCalls {
+  readonly #deps: WaitingCallsDeps;
+  readonly #sessionId: string;
+  readonly #byInput = new Map<string, TurnCall[]>();
+  /** Who has the session in place of the calls, once somebody was seen to have it. */
+  #heldBy: { readonly holder: HolderView | undefined } | undefined;
+
+  constructor(deps: WaitingCallsDeps, sessionId: string) {
+    this.#deps = deps;
+    this.#sessionId = sessionId;
+  }
+
+  get isEmpty(): boolean {
+    return this.#byInput.size === 0;
+  }
+
+  add(call: TurnCall): void {
+    const { inputId } = call.request;
+    this.#byInput.set(inputId, [...(this.#byInput.get(inputId) ?? []), call]);
+    if (this.#heldBy) call.waiting(this.#heldBy.holder);
+    call.keptBy({ onStop: () => this.#stop(call), onWaitedOut: () => this.#waitedOut(call) });
+  }
+
+  /** The calls whose turn begins: they wait no more. */
+  take(inputId: string): readonly TurnCall[] {
+    const calls = this.#byInput.get(inputId) ?? [];
+    this.#byInput.delete(inputId);
+    return calls;
+  }
+
+  /** Somebody has the session: the calls say so, and those that were stopped meanwhile end. */
+  heldBy(holder: HolderView | undefined): void {
+    this.#heldBy = { holder };
+    for (const call of this.#all()) call.waiting(holder);
+    this.leaveStopped();
+  }
+
+  /** Nobody is known to have the session any more. */
+  heldByNobody(): void {
+    this.#heldBy = undefined;
+  }
+
+  /** Every input was taken or ended by somebody else: its calls follow it there. */
+  followAll(): void {
+    for (const call of this.#takeAll()) this.#deps.follow(call);
+  }
+
+  /** The runner closes. */
+  shutDown(): void {
+    for (const call of this.#takeAll()) call.finish(shutDownEnd);
+  }
+
+  /**
+   * The store failed while they waited. They are told so, and their inputs are withdrawn: what a caller was told has
+   * failed must not run later. Where the store does not take even that, they become orphans or stay.
+   */
+  async fail(error: unknown): Promise<void> {
+    // One that was told its message stays in the queue is not among them.
+    for (const call of this.#takeAll().filter(({ isFinished }) => !isFinished)) {
+      const withdrawn = await this.#withdrawInput(call, "cancelled").catch(() => undefined);
+      if (withdrawn?.kind === "taken" || withdrawn?.kind === "settled") this.#deps.follow(call);
+      else call.finish(endOfStoreFailure(error));
+    }
+  }
+
+  /**
+   * Ends the calls that were stopped softly, and leaves their inputs in the queue. Said only when no request for the
+   * lease is out that could begin their turns: its outcome comes first.
+   */
+  leaveStopped(): void {
+    const leaving = this.#all().filter((call) => call.isWaiting && call.stopRequest && !this.#cancels(call));
+    if (leaving.length === 0 || this.#deps.callBackRequest()) return;
+    for (const call of leaving) call.finish(leftInQueue);
+  }
+
+  #all(): TurnCall[] {
+    return [...this.#byInput.values()].flat();
+  }
+
+  #takeAll(): TurnCall[] {
+    const calls = this.#all();
+    this.#byInput.clear();
+    return calls;
+  }
+
+  /**
+   * A hard stop takes the input out of the queue; where it was granted meanwhile, its turn is told of the stop as it
+   * begins. So is it of a soft one, unless the call is refused.
+   */
+  #stop(call: TurnCall): void {
+    if (!this.#cancels(call)) return this.leaveStopped();
+    void this.#withdraw(call, "cancelled", { outcome: "cancelled", reason: "user-stop" });
+  }
+
+  #waitedOut(call: TurnCall): void {
+    const end = busyEnd(call, this.#deps.runner);
+    // The input is another call's too, whose patience lasts.
+    if (this.#isWantedByOthers(call)) call.finish(end);
+    else void this.#withdraw(call, "expired", end);
+  }
+
+  /** Whether the stop of a call ends its input too: a hard one, where no other call here waits for the same. */
+  #cancels(call: TurnCall): boolean {
+    return call.stopRequest?.hard === true && !this.#isWantedByOthers(call);
+  }
+
+  #isWantedByOthers(call: TurnCall): boolean {
+    const sharers = this.#byInput.get(call.request.inputId) ?? [];
+    return sharers.some((other) => other !== call && !other.isFinished && !other.stopRequest);
+  }
+
+  #withdrawInput({ request }: TurnCall, end: "cancelled" | "expired"): ReturnType<StateStore["inbox"]["withdraw"]> {
+    const { host, store } = this.#deps;
+    return withKnownOutcome(host, () => store.inbox.withdraw(this.#sessionId, request.inputId, end));
+  }
+
+  /** Ends a call, if its input has not been taken meanwhile: what a turn has, is followed to that turn's end. */
+  async #withdraw(call: TurnCall, end: "cancelled" | "expired", callEnd: CallEnd): Promise<void> {
+    try {
+      const { kind } = await this.#withdrawInput(call, end);
+      if (kind === "taken" || call.isFinished) return;
+      const sharers = this.take(call.request.inputId).filter((other) => other !== call);
+      if (kind === "settled") this.#deps.follow(call);
+      else call.finish(callEnd);
+      for (const sharer of sharers) this.#deps.follow(sharer);
+      if (this.isEmpty) this.#deps.callBackRequest();
+    } catch (error) {
+      // The input may still be in the queue, so this runner goes on competing for it; the caller is told what failed.
+      call.finish(endOfStoreFailure(error));
+    }
+  }
+}
