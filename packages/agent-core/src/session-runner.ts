@@ -9,6 +9,7 @@ import type { TurnEventBody } from "./events.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
 import { processMarkerOf } from "./process-marker.ts";
 import type { Approval } from "./tool-call.ts";
+import { onBehalfOf } from "./reentry.ts";
 import { reportDefect } from "./defect.ts";
 import { withKnownOutcome } from "./unknown-outcome.ts";
 import type { TurnCall } from "./turn-call.ts";
@@ -221,7 +222,9 @@ export class SessionRunner {
         // A stop that was asked while the grant was on its way: nothing begins.
         scope.interrupt.signal.throwIfAborted();
         const approval = calls[0]?.request.approval ?? "deny";
-        return this.#deps.body.run(scope, { input, revision: granted.revision, approval, emit });
+        const start = { input, revision: granted.revision, approval, emit };
+        const callers = calls.flatMap((call) => call.callers);
+        return onBehalfOf(callers, () => this.#deps.body.run(scope, start));
       },
     );
     this.#current = undefined;

@@ -2,6 +2,8 @@ import type { Cancel, Host } from "@turnkeeper/kernel";
 import type { OnBusy, Usage } from "@turnkeeper/state-store";
 import { EventQueue } from "./event-queue.ts";
 import type { HolderView, RunOutcome, TurnEvent, TurnEventBody, TurnFinished } from "./events.ts";
+import { callingTurns } from "./reentry.ts";
+import type { TurnChain } from "./reentry.ts";
 import type { Approval } from "./tool-call.ts";
 
 export interface RunOptions {
@@ -83,6 +85,8 @@ export interface CallKeeper {
 export class TurnCall {
   readonly request: CallRequest;
   readonly turn: Turn;
+  /** The turns whose tools made this call. */
+  readonly callers: TurnChain = callingTurns();
   readonly #host: Host;
   readonly #events = new EventQueue<TurnEvent>(mergeDeltas);
   #keeper: CallKeeper | undefined;

@@ -1,0 +1,117 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { defineTool } from "../src/index.ts";
+import type { Agent, AnyTool, RunOptions, Turn } from "../src/index.ts";
+import type { ScriptedStep } from "../src/testing/index.ts";
+import { createBench } from "./bench.ts";
+import type { Bench } from "./bench.ts";
+
+let bench: Bench;
+beforeEach(() => {
+  bench = createBench();
+});
+afterEach(async () => {
+  await bench.close();
+  expect(bench.host.pendingTimerCount()).toBe(0);
+});
+
+/** A tool that does what the test says, with no input. */
+function toolThat(name: string, execute: () => Promise<string> | string): AnyTool {
+  return defineTool({ name, description: name, input: z.object({}), execute: async () => execute() });
+}
+
+const callOf = (name: string): ScriptedStep => ({ calls: [{ name, input: {} }] });
+
+/** Runs on another session from within a tool, and tells how that came out. */
+const ask = async (agent: Agent, sessionId: string, options?: RunOptions): Promise<string> => {
+  const { outcome, reason = "" } = await agent.run(sessionId, "from a tool", options).result;
+  return `${outcome} ${reason}`.trim();
+};
+
+/** What the tools of a call's session answered. */
+async function answersOf(sessionId: string): Promise<readonly unknown[]> {
+  const { entries } = await bench.store.transcript.load(sessionId);
+  return entries.flatMap(({ body }) => (body.role === "tool" ? [body.output] : []));
+}
+
+describe("rule 7.20: a tool that would wait for the end of its own turn", () => {
+  it("is refused at once, over the turn of another session too, whoever started that session's runner", async () => {
+    const agents: { inner?: Agent; outer?: Agent } = {};
+    const inner = await bench.agent([{ text: "warm" }, callOf("back"), { text: "inner ends" }], {}, [
+      toolThat("back", () => ask(agents.outer as Agent, "a")),
+    ]);
+    agents.inner = inner.agent;
+    const outer = await bench.agent([callOf("there"), { text: "outer ends" }], {}, [
+      toolThat("there", () => ask(agents.inner as Agent, "b")),
+    ]);
+    agents.outer = outer.agent;
+    // The runner of b is kept busy from outside, so that it is not a tool of a that starts it.
+    const outside = inner.agent.run("b", "from outside");
+    expect(await bench.finished(outer.agent.run("a", "go"))).toMatchObject({ outcome: "answered", text: "outer ends" });
+    expect(await bench.finished(outside)).toMatchObject({ outcome: "answered", text: "warm" });
+    expect(await answersOf("b")).toEqual([expect.stringContaining("asked for another turn on it")]);
+    expect(await answersOf("a")).toEqual(["answered"]);
+  });
+
+  it("waits for no end with the input of its own turn, where the call need not", async () => {
+    const told: string[] = [];
+    const agents: { own?: Agent } = {};
+    const { agent } = await bench.agent([callOf("again"), { text: "on" }], {}, [
+      toolThat("again", async () => {
+        for (const onBusy of ["reject", "queue", "steer"] as const) {
+          const again: Turn | undefined = agents.own?.run("s", "go", { inputId: "one", onBusy });
+          const { outcome, reason = "" } = (await again?.result) ?? { outcome: "?" };
+          told.push(`${outcome} ${reason}`.trim());
+        }
+        return "done";
+      }),
+    ]);
+    agents.own = agent;
+    expect(await bench.finished(agent.run("s", "go", { inputId: "one" }))).toMatchObject({ outcome: "answered" });
+    expect(told).toEqual(["busy session_busy", "queued", "queued"]);
+  });
+});
+
+describe("whoever waits for nothing", () => {
+  it("is not refused: code that a turn left behind, once that turn has ended", async () => {
+    let later: () => Promise<string> = async () => "not yet";
+    const agents: { own?: Agent } = {};
+    const { agent } = await bench.agent([callOf("leave"), { text: "first" }, { text: "second" }], {}, [
+      toolThat("leave", () => {
+        const started = new Promise<void>((resolve) => void bench.host.timers.after(5_000, resolve));
+        const left = started.then(() => ask(agents.own as Agent, "s"));
+        later = () => left;
+        return "left";
+      }),
+    ]);
+    agents.own = agent;
+    expect(await bench.finished(agent.run("s", "go"))).toMatchObject({ text: "first" });
+    let told = "";
+    void later().then((answer) => (told = answer));
+    await bench.host.advance(10_000);
+    expect(told).toBe("answered");
+  });
+
+  it("is not refused: a tool of a runner that a tool of the idle session once started", async () => {
+    const agents: { inner?: Agent; outer?: Agent } = {};
+    const inner = await bench.agent([{ text: "for the tool" }, callOf("back"), { text: "for outside" }], {}, [
+      toolThat("back", () => ask(agents.outer as Agent, "a")),
+    ]);
+    agents.inner = inner.agent;
+    let outside: Turn | undefined;
+    const outer = await bench.agent([callOf("there"), { text: "first" }, { text: "second" }], {}, [
+      toolThat("there", async () => {
+        const answer = ask(agents.inner as Agent, "b");
+        return answer;
+      }),
+    ]);
+    agents.outer = outer.agent;
+    const first = outer.agent.run("a", "go");
+    // It joins the runner that the tool has started.
+    while (inner.model.requests.length === 0) await bench.host.advance(1);
+    outside = inner.agent.run("b", "from outside");
+    expect(await bench.finished(first)).toMatchObject({ outcome: "answered", text: "first" });
+    expect(await bench.finished(outside)).toMatchObject({ outcome: "answered", text: "for outside" });
+    expect(await answersOf("b")).toEqual(["answered"]);
+  });
+});
