@@ -458,7 +458,7 @@ export const agentCoreMutations: readonly Mutation[] = mutationsOf("agent-core",
   {
     id: "reentrant-turn-waits-for-itself",
     file: "reentry",
-    find: "if (!within.getStore()?.includes(sessionId)) return;",
+    find: "if (!callers.some((turn) => turn.sessionId === sessionId && !turn.isOver)) return;",
     replace: 'if (!within.getStore()?.includes("")) return;',
     guards: "7.20",
     tests: ["with-turn"],
