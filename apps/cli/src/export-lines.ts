@@ -89,6 +89,8 @@ const inputFields = {
   offeredAtMs: timeMs,
 };
 
+const stop = z.strictObject({ hard: z.boolean(), reason: text, by: text, atMs: timeMs });
+
 const turnFields = {
   type: z.literal("turn"),
   sessionId: text,
@@ -134,11 +136,12 @@ const exportLines = {
     z.strictObject({
       ...turnFields,
       state: z.literal("running"),
-      stop: z.strictObject({ hard: z.boolean(), reason: text, by: text, atMs: timeMs }).optional(),
+      stop: stop.optional(),
     }),
     z.strictObject({
       ...turnFields,
       state: z.literal("ended"),
+      stop: stop.optional(),
       outcome: z.enum(["answered", "interrupted", "failed"]),
       reason: text.optional(),
       detail: text.optional(),

@@ -97,6 +97,7 @@ export function turnJson(turn: TurnRecord): Record<string, unknown> {
           endedAt: isoTime(turn.endedAtMs),
           ...(turn.reason === undefined ? {} : { reason: turn.reason }),
           ...(turn.detail === undefined ? {} : { detail: turn.detail }),
+          ...(turn.stop === undefined ? {} : { by: turn.stop.by }),
           ...(turn.usage === undefined ? {} : { usage: turn.usage }),
         }
       : {};

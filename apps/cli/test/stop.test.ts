@@ -12,7 +12,7 @@ describe("stopping a turn", () => {
     run.child.kill("SIGINT");
     const ended = await run.ended;
     expect(ended).toMatchObject({ code: 130, signal: null, stdout: "half an\n" });
-    expect(ended.stderr).toContain("interrupted (user-stop)");
+    expect(ended.stderr).toContain(`interrupted (user-stop): Stopped by Ctrl-C, pid ${run.pid}.`);
     expect(await runInside(["run", "again", "--session", "s"], { home })).toMatchObject({ code: 0, stdout: "whole\n" });
     expect(JSON.stringify(server.requests[1]?.body.messages)).toContain("half an");
   });
@@ -63,7 +63,10 @@ describe("stopping a turn", () => {
     expect(ended.code).toBe(130);
     holder.child.kill("SIGKILL");
     await holder.ended;
-    expect(await runInside(["run", "third", "--session", "s"], { home })).toMatchObject({ code: 0 });
+    expect(await runInside(["run", "third", "--session", "s"], { home })).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining("This process first runs an older message of session s."),
+    });
     const shown = await runInside(["sessions", "show", "s", "--json"], { home });
     expect(JSON.parse(shown.stdout)).toMatchObject({
       inputs: [{ end: "interrupted" }, { inputId: "second", end: "answered" }, { end: "answered" }],
@@ -97,8 +100,13 @@ describe("stopping a turn", () => {
     expect(stop).toMatchObject({ code: 0, stderr: expect.stringContaining(`Asked pid ${run.pid}`) });
     const ended = await run.ended;
     expect(performance.now() - askedAt).toBeLessThan(10_000);
-    expect(eventsOf(ended.stdout).at(-1)).toMatchObject({ outcome: "interrupted", reason: "user-stop" });
+    const by = expect.stringMatching(/^turnkeeper stop, pid \d+$/);
+    expect(eventsOf(ended.stdout).at(-1)).toMatchObject({ outcome: "interrupted", reason: "user-stop", by });
     expect(ended.code).toBe(130);
+    const shown = await runInside(["sessions", "show", "s", "--json"], { home });
+    expect(JSON.parse(shown.stdout)).toMatchObject({ turns: [{ outcome: "interrupted", reason: "user-stop", by }] });
+    const read = await runInside(["sessions", "show", "s"], { home });
+    expect(read.stdout).toMatch(/: interrupted \(user-stop, by turnkeeper stop, pid \d+\)/);
   });
 
   it("why says of a process that is stopped that it does not answer, whether it holds the session or waits for it", async () => {

@@ -32,17 +32,19 @@ export const leftTurn: CallEnd = {
 /** Nothing became of the input; the same call may be made again. */
 export const sessionBusy: CallEnd = { outcome: "busy", reason: "session_busy", retryable: true };
 
+function heldBy(holder: HolderView, { instanceId }: Pick<Runner, "instanceId">): string {
+  if (holder.instanceId === instanceId) return "held by this process, for another message";
+  return `held by pid ${holder.pid} on ${holder.host}`;
+}
+
 /** `reject` on a busy session: nothing was stored. */
-export function refusedEnd(holder: HolderView | undefined): CallEnd {
-  const detail = holder && `Held by pid ${holder.pid} on ${holder.host}. Try again.`;
-  return { ...sessionBusy, ...(detail === undefined ? {} : { detail }) };
+export function refusedEnd(holder: HolderView | undefined, runner: Pick<Runner, "instanceId">): CallEnd {
+  return { ...sessionBusy, ...(holder ? { detail: `It is ${heldBy(holder, runner)}. Try again.` } : {}) };
 }
 
 /** The patience of a call ran out, and its input with it. */
-export function busyEnd({ holder, request }: TurnCall, { instanceId }: Pick<Runner, "instanceId">): CallEnd {
-  const by =
-    holder?.instanceId === instanceId ? "this process, for another message" : `pid ${holder?.pid} on ${holder?.host}`;
-  const held = holder ? ` It is held by ${by}.` : "";
+export function busyEnd({ holder, request }: TurnCall, runner: Pick<Runner, "instanceId">): CallEnd {
+  const held = holder ? ` It is ${heldBy(holder, runner)}.` : "";
   const detail = `Session ${request.sessionId} stayed busy for ${durationText(request.waitMs)}; the message was not processed. Send it again.${held}`;
   return { ...sessionBusy, detail };
 }

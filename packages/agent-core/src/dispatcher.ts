@@ -152,14 +152,15 @@ export class Dispatcher implements AsyncDisposable {
   async #start(call: TurnCall): Promise<void> {
     try {
       const offer = await this.#offer(call);
-      if (offer.kind === "busy") return call.finish(refusedEnd(offer.lease?.holder ?? offer.head?.runner));
+      if (offer.kind === "busy")
+        return call.finish(refusedEnd(offer.lease?.holder ?? offer.head?.runner, this.#runner));
       if (offer.kind === "conflict") {
         const detail = `Input id ${call.request.inputId} was used with other content in session ${call.request.sessionId}; nothing was stored.`;
         return call.finish({ outcome: "failed", reason: "input_id_conflict", detail });
       }
       const { onBusy, inputId } = call.request;
       const mayLeave = leavesWhenBusy(onBusy) && offer.kind === "known" && (await this.#isBusyWith(offer));
-      if (mayLeave && onBusy === "reject") return call.finish(refusedEnd(offer.lease?.holder));
+      if (mayLeave && onBusy === "reject") return call.finish(refusedEnd(offer.lease?.holder, this.#runner));
       call.emit({ type: "input.accepted", inputId });
       // Accepted: from here on somebody is responsible for it, whatever else fails.
       if (mayLeave) return await this.#leave(call, offer.input);

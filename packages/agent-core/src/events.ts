@@ -73,6 +73,8 @@ export type TurnEventBody =
       readonly detail?: string;
       /** The session was busy: the same call with the same input id may be made again. */
       readonly retryable?: true;
+      /** Who stopped the turn, for people: `cli pid 4711`, `watchdog`. */
+      readonly by?: string;
       readonly usage?: Usage;
     };
 

@@ -80,13 +80,13 @@ class Following {
     const input: InputRecord | undefined = await this.#deps.store.inbox.read(sessionId, inputId);
     if (!input)
       throw new CodedError("SESSION_DELETED", `Session ${sessionId} was deleted while its input was waited for.`);
+    if (input.state !== "pending" && input.turnId !== undefined) this.#call.following(input.turnId);
     if (input.state === "settled") return { end: await storedEnd(this.#deps.store, input) };
     return input.state === "taken" ? this.#lookAtTurn(input) : this.#lookAtQueue(input);
   }
 
   async #lookAtTurn({ sessionId, turnId }: TakenInput): Promise<Look> {
     const { store, closing } = this.#deps;
-    this.#call.following(turnId);
     // Read once: neither its token nor its holder changes.
     if (this.#turn?.turnId !== turnId) this.#turn = await store.turns.read(sessionId, turnId);
     if (this.#turn) await this.#passStopOn(this.#turn);

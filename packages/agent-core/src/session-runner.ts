@@ -213,7 +213,7 @@ export class SessionRunner {
       },
       { liveness: this.#options.liveness },
       {
-        onStalled: (idleMs, lastProgress) => emit({ type: "turn.stalled", idleMs, lastProgress }),
+        onStalled: (idleMs, lastProgress) => emit({ type: "turn.stalled", idleMs: Math.round(idleMs), lastProgress }),
         onResumed: () => emit({ type: "turn.resumed" }),
       },
       async (scope) => {
@@ -231,8 +231,8 @@ export class SessionRunner {
     this.#waiting.heldByNobody();
     this.#deps.body.ended?.(this.#sessionId, conducted);
     this.#hasOrphans = this.#mustCompeteAgain(conducted.handOver);
-    const { entries: _entries, ...end } = conducted.ending;
-    for (const call of calls) call.finish(end);
+    const { entries: _entries, stop, ...end } = conducted.ending;
+    for (const call of calls) call.finish({ ...end, ...(stop ? { by: stop.by } : {}) });
   }
 
   /** Orphans, or our own next input: nobody else was woken for them. */

@@ -31,6 +31,7 @@ export async function storedEnd(store: StateStore, input: SettledInput): Promise
     text: answerTextOf(entries),
     ...(facts?.reason === undefined ? {} : { reason: facts.reason }),
     ...(facts?.detail === undefined ? {} : { detail: facts.detail }),
+    ...(facts?.stop === undefined ? {} : { by: facts.stop.by }),
     ...(facts?.usage === undefined ? {} : { usage: facts.usage }),
   };
 }

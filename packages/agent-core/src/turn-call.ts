@@ -49,6 +49,7 @@ export interface CallEnd {
   readonly reason?: string;
   readonly detail?: string;
   readonly retryable?: true;
+  readonly by?: string;
   readonly usage?: Usage;
 }
 

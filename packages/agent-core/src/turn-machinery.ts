@@ -28,6 +28,7 @@ import type {
   HandOver,
   InterruptReason,
   StateStore,
+  StopRequest,
   TurnOutcome,
   Usage,
 } from "@turnkeeper/state-store";
@@ -81,6 +82,8 @@ export interface TurnEnding {
   readonly outcome: TurnOutcome;
   readonly reason?: string;
   readonly detail?: string;
+  /** What stopped it. */
+  readonly stop?: StopRequest;
   readonly usage?: Usage;
   readonly entries?: readonly EntryDraft[];
   /** The answer, for the call's last event; what is stored of it stands in `entries`. */
@@ -113,7 +116,13 @@ const bodyGraceMs = 10_000;
 export function interruptedEnding(interrupt: TurnInterrupt): TurnEnding {
   const current = interrupt.current;
   const reason: InterruptReason = (current?.reason as InterruptReason | undefined) ?? "shutdown";
-  return { outcome: "interrupted", reason, ...(current?.message === undefined ? {} : { detail: current.message }) };
+  const { hard = true, by, atMs = 0, message } = current ?? {};
+  return {
+    outcome: "interrupted",
+    reason,
+    ...(message === undefined ? {} : { detail: message }),
+    ...(by === undefined ? {} : { stop: { hard, reason, by, atMs } }),
+  };
 }
 
 /** An error as an ending: a stop is an interruption, everything else a failure with its code. */

@@ -118,11 +118,12 @@ export class TurnWriter {
   }
 
   async #keepEnd(request: Omit<EndRequest, "grant" | "turnId" | "release">): Promise<void> {
-    const { entries = [], outcome, reason, detail, usage } = request;
+    const { entries = [], outcome, reason, detail, stop, usage } = request;
     const end = {
       outcome,
       ...(reason === undefined ? {} : { reason }),
       ...(detail === undefined ? {} : { detail }),
+      ...(stop === undefined ? {} : { stop }),
       ...(usage === undefined ? {} : { usage }),
     };
     await this.#keep(entries, end);

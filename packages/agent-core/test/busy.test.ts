@@ -82,7 +82,7 @@ describe("a busy session", () => {
     expect(await bench.finished(turn)).toMatchObject({
       outcome: "busy",
       retryable: true,
-      detail: expect.stringContaining(`pid ${process.pid}`),
+      detail: expect.stringContaining("held by this process, for another message"),
     });
     expect((await bench.eventsOf(turn)).map((event) => event.type)).toEqual(["turn.finished"]);
     expect(await bench.store.inbox.pending("s")).toEqual([]);

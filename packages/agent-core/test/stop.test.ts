@@ -119,6 +119,22 @@ describe("a stop", () => {
     expect(last?.body).toMatchObject({ status: "interrupted", output: expect.stringContaining("Not run") });
   });
 
+  it("is told with who asked for it, stored on its turn, and told the same to a repeat", async () => {
+    const { agent } = await bench.agent([{ silentAfter: "half" }, { text: "whole" }]);
+    const turn = agent.run("s", "go", { inputId: "one" });
+    await bench.host.advance(50);
+    turn.stop({ by: "cli pid 4711" });
+    const finished = await bench.finished(turn);
+    expect(finished).toMatchObject({ outcome: "interrupted", reason: "user-stop", by: "cli pid 4711" });
+    const { turnId = "" } = finished;
+    expect(await bench.store.turns.read("s", turnId)).toMatchObject({
+      stop: { hard: false, reason: "user-stop", by: "cli pid 4711", atMs: expect.any(Number) },
+    });
+    const again = await bench.finished(agent.run("s", "go", { inputId: "one" }));
+    expect(again).toMatchObject({ turnId, reason: "user-stop", by: "cli pid 4711" });
+    expect(await bench.finished(agent.run("s", "on"))).not.toHaveProperty("by");
+  });
+
   it("leaves behind a tool that ignores it, soon when it is hard", async () => {
     const { agent } = await bench.agent([{ calls: [{ name: "deaf", input: {} }] }], {}, [
       waiting("deaf", false, () => {}),

@@ -66,14 +66,15 @@ const nowhere: Span = { fromSeq: 1, throughSeq: 0 };
 function insertTurn(tx: Transaction, sessionNo: number, turn: TurnRecord, span: Span): void {
   const end = turn.state === "ended" ? turn : undefined;
   tx.rows.run(
-    `INSERT INTO turn (session_no, turn_id, fencing_token, holder_id, holder, started_at_ms, outcome, reason, detail,
-       usage, ended_at_ms, from_seq, through_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO turn (session_no, turn_id, fencing_token, holder_id, holder, started_at_ms, stop, outcome, reason,
+       detail, usage, ended_at_ms, from_seq, through_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     sessionNo,
     turn.turnId,
     turn.fencingToken,
     turn.holder.holderId,
     JSON.stringify(turn.holder),
     turn.startedAtMs,
+    toJson(end?.stop),
     end?.outcome ?? null,
     end?.reason ?? null,
     end?.detail ?? null,

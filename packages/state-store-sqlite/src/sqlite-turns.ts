@@ -185,7 +185,7 @@ export class SqliteTurns implements TurnStore {
     return this.#handle.read(`read the stop request of session ${sessionId}`, (tx) => {
       const session = findSession(tx, sessionId);
       const row = session && findTurn(tx, session, turnId);
-      return row && stopOf(row);
+      return row?.outcome === null ? stopOf(row) : undefined;
     });
   }
 }

@@ -31,6 +31,7 @@ export interface TurnEnd {
   readonly outcome: TurnOutcome;
   readonly reason?: string | undefined;
   readonly detail?: string | undefined;
+  readonly stop?: StopRequest | undefined;
   readonly usage?: Usage | undefined;
 }
 
@@ -58,12 +59,14 @@ export function runningTurn(sessionId: string, row: TurnRow): RunningTurn {
 }
 
 function endedTurn(sessionId: string, row: TurnRow, outcome: TurnOutcome, endedAtMs: number): EndedTurn {
+  const stop = stopOf(row);
   return {
     ...facts(sessionId, row),
     state: "ended",
     outcome,
     ...(row.reason === null ? {} : { reason: row.reason }),
     ...(row.detail === null ? {} : { detail: row.detail }),
+    ...(stop ? { stop } : {}),
     ...(row.usage === null ? {} : { usage: parseJson<Usage>(row.usage, "turn.usage") }),
     endedAtMs,
   };
@@ -125,11 +128,11 @@ export function startTurn(
   countTurn(tx, session);
 }
 
-/** Ends the row alone; its calls and inputs are the settlement's business. A stop that was asked for is answered by the end. */
+/** Ends the row alone; its calls and inputs are the settlement's business. What was asked of it gives way to what stopped it. */
 export function endTurn(tx: Transaction, session: SessionRow, row: TurnRow, end: TurnEnd): EndedTurn {
   const ended: TurnRow = {
     ...row,
-    stop: null,
+    stop: toJson(end.stop),
     outcome: end.outcome,
     reason: end.reason ?? null,
     detail: end.detail ?? null,
@@ -137,8 +140,9 @@ export function endTurn(tx: Transaction, session: SessionRow, row: TurnRow, end:
     ended_at_ms: tx.atMs,
   };
   tx.rows.run(
-    `UPDATE turn SET stop = NULL, outcome = ?, reason = ?, detail = ?, usage = ?, ended_at_ms = ?, through_seq = ?
+    `UPDATE turn SET stop = ?, outcome = ?, reason = ?, detail = ?, usage = ?, ended_at_ms = ?, through_seq = ?
      WHERE session_no = ? AND turn_id = ?`,
+    ended.stop,
     ended.outcome,
     ended.reason,
     ended.detail,

@@ -42,8 +42,10 @@ export interface EndedTurn extends TurnFacts {
   readonly outcome: TurnOutcome;
   /** An `InterruptReason` for `interrupted`, an error code for `failed`. */
   readonly reason?: string;
-  /** One line for people: who stopped it, what failed. */
+  /** One line for people: why it was stopped, what failed. */
   readonly detail?: string;
+  /** What stopped it, where something did: who asked, and when. */
+  readonly stop?: StopRequest;
   readonly usage?: Usage;
   readonly endedAtMs: number;
 }
@@ -70,6 +72,7 @@ export interface EndRequest {
   readonly outcome: TurnOutcome;
   readonly reason?: string;
   readonly detail?: string;
+  readonly stop?: StopRequest;
   readonly usage?: Usage;
   /** The last entries. Calls they leave open are closed by the store with `outcome unknown`. */
   readonly entries?: readonly EntryDraft[];

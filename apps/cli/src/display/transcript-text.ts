@@ -1,4 +1,5 @@
 import type { Entry, InputRecord, SpoolView, TurnRecord } from "@turnkeeper/state-store";
+import { oneLine } from "../one-line.ts";
 import { counted } from "./count-text.ts";
 import { printable } from "./style.ts";
 import type { Style } from "./style.ts";
@@ -52,8 +53,9 @@ export function inputText(input: InputRecord, turns: readonly TurnRecord[]): str
   const id = printable(input.inputId);
   if (input.state === "settled") {
     const turn = turns.find(({ turnId }) => turnId === input.turnId);
-    const reason = turn?.state === "ended" && turn.reason !== undefined ? ` (${printable(turn.reason)})` : "";
-    return `input ${id}: ${input.end}${reason}`;
+    if (turn?.state !== "ended" || turn.reason === undefined) return `input ${id}: ${input.end}`;
+    const by = turn.stop === undefined ? "" : `, by ${oneLine(printable(turn.stop.by))}`;
+    return `input ${id}: ${input.end} (${printable(turn.reason)}${by})`;
   }
   if (input.state === "taken") return `input ${id}: runs now, in turn ${input.turnId}`;
   const runner = input.runner

@@ -3,7 +3,7 @@ import type { Output } from "../output.ts";
 import { PlainAnswer, RenderedAnswer } from "./answer-text.ts";
 import type { AnswerText } from "./answer-text.ts";
 import { compactionLine } from "./compaction-line.ts";
-import { finishedLine, holderText } from "./finished-line.ts";
+import { finishedLine, holderText, isOwnProcess } from "./finished-line.ts";
 import type { Screen } from "./screen.ts";
 import { printable } from "./style.ts";
 import { callSummary, resultSummary, secondsText } from "./tool-line.ts";
@@ -67,9 +67,10 @@ export class TextView implements TurnView {
       case "turn.waiting": {
         this.#hasWaited = true;
         const since = event.elapsedMs >= 1000 ? ` (${secondsText(event.elapsedMs)})` : "";
-        screen.note(
-          style.yellow(`Session ${event.sessionId} is held by ${holderText(event.holder)}; waiting for it${since}.`),
-        );
+        const what = isOwnProcess(event.holder)
+          ? `This process first runs an older message of session ${event.sessionId}${since}.`
+          : `Session ${event.sessionId} is held by ${holderText(event.holder)}; waiting for it${since}.`;
+        screen.note(style.yellow(what));
         screen.busy("waiting for the session");
         break;
       }

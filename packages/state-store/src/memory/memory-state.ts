@@ -15,7 +15,15 @@ import type { InputEnd, InputRecord, TakenInput } from "../inbox.ts";
 import { digestOf } from "../json.ts";
 import type { HandOver, LeaseView } from "../lease.ts";
 import type { SpooledStep } from "../spool.ts";
-import type { EndedTurn, Predecessor, RunningTurn, SettledTurn, TurnOutcome, TurnRecord } from "../turn.ts";
+import type {
+  EndedTurn,
+  Predecessor,
+  RunningTurn,
+  SettledTurn,
+  StopRequest,
+  TurnOutcome,
+  TurnRecord,
+} from "../turn.ts";
 import type { Usage } from "../entry.ts";
 
 export interface LeaseRow {
@@ -67,6 +75,7 @@ export interface TurnEnd {
   readonly outcome: TurnOutcome;
   readonly reason?: string | undefined;
   readonly detail?: string | undefined;
+  readonly stop?: StopRequest | undefined;
   readonly usage?: Usage | undefined;
 }
 
@@ -332,6 +341,7 @@ export class MemoryState {
       outcome: end.outcome,
       ...(end.reason === undefined ? {} : { reason: end.reason }),
       ...(end.detail === undefined ? {} : { detail: end.detail }),
+      ...(end.stop === undefined ? {} : { stop: end.stop }),
       ...(end.usage === undefined ? {} : { usage: end.usage }),
       endedAtMs: this.wallMs(),
     };

@@ -1,7 +1,18 @@
 /** Requests to stop a turn. */
 import assert from "node:assert/strict";
 import type { ConformanceCase } from "../conformance-case.ts";
-import { beginOf, changesNothing, finishes, inputOf, offered, runningOf, session, startTurn, take } from "../scene.ts";
+import {
+  beginOf,
+  changesNothing,
+  finishes,
+  inputOf,
+  offered,
+  recordsOf,
+  runningOf,
+  session,
+  startTurn,
+  take,
+} from "../scene.ts";
 
 const softStop = { hard: false, reason: "user-message", by: "cli pid 1" } as const;
 const hardStop = { hard: true, reason: "user-stop", by: "cli pid 2" } as const;
@@ -48,6 +59,35 @@ export const stopCases: readonly ConformanceCase[] = [
       await host.advance(1_000);
       const softer = await changesNothing(store, () => store.turns.requestStop(session, softStop));
       assert.deepEqual(softer.kind === "requested" && softer.turn.stop, stop);
+    },
+  },
+  {
+    id: "TURN-STOP-e",
+    title: "an end keeps what stopped the turn, who asked and when, in the spool and in an import too; an answer none",
+    async run({ open, reopen }) {
+      const store = await open();
+      const a = await startTurn(store, "a");
+      await store.turns.requestStop(session, softStop);
+      const stop = { ...hardStop, atMs: 4_711 };
+      const end = { outcome: "interrupted", reason: "user-stop", stop } as const;
+      await store.turns.end({ grant: a.grant, turnId: a.turnId, ...end, release: true });
+      const b = await startTurn(store, "b");
+      await store.spool.keep({ grant: b.grant, turnId: b.turnId, entries: [], end });
+      // Its end is absorbed by the next grant.
+      const c = await startTurn(store, "c", { reclaim: b.grant });
+      await store.turns.requestStop(session, softStop);
+      await finishes(store, "c", c.grant);
+      const again = await reopen();
+      const { turns } = await recordsOf(again);
+      assert.deepEqual(
+        turns.map((turn) => turn.stop),
+        [stop, stop, undefined],
+      );
+      assert.equal(await again.turns.stopRequest(session, a.turnId), undefined, "an ended turn is not asked to stop");
+      const records = await recordsOf(again);
+      assert.equal((await again.sessions.delete(session)).kind, "deleted");
+      assert.equal((await again.sessions.importSession(records)).kind, "imported");
+      assert.deepEqual((await recordsOf(again)).turns, turns);
     },
   },
   {
