@@ -1,5 +1,4 @@
-import path from "node:path";
-import type { Agent, AgentOptions, AnyTool, ToolDefinition } from "@turnkeeper/agent-core";
+import type { Agent, AgentOptions } from "@turnkeeper/agent-core";
 import { systemHost } from "@turnkeeper/kernel";
 import type { ResolvedModel } from "@turnkeeper/models";
 import type { StateStore } from "@turnkeeper/state-store";
@@ -17,6 +16,7 @@ import { chooseModel, modelNote, openModel } from "./model-choice.ts";
 import type { ModelChoice } from "./model-choice.ts";
 import { workingFolderOf } from "./places.ts";
 import { socketFolderOf } from "./store-location.ts";
+import { openToolSet } from "./tool-set.ts";
 
 /** What a process needs to take part in a store's sessions. */
 export interface Seat {
@@ -69,47 +69,6 @@ function systemPrompt(workspace: string): string {
   ].join("\n");
 }
 
-async function toolsOf(
-  io: CommandIo,
-  context: CommandContext,
-): Promise<{ readonly tools: readonly AnyTool[]; readonly policy: ApprovalPolicy }> {
-  const { approvalPolicy, builtinTools } = await import("@turnkeeper/tools");
-  const { tools } = context.config;
-  // A tool that opened the store's file would cancel SQLite's locks on it in this process.
-  const forbiddenPaths = [
-    `${context.store.path}*`,
-    path.resolve(context.loaded.file),
-    socketFolderOf(context.store.path),
-  ];
-  const all = builtinTools(
-    { host: systemHost, environment: io.environment },
-    {
-      shell: { timeoutMs: tools.shell.timeout_s * 1000 },
-      files: { forbiddenPaths },
-      fetchUrl: { timeoutMs: tools.fetch_url.timeout_s * 1000, allowHosts: tools.fetch_url.allow_hosts },
-    },
-  );
-  const enabled = new Set<string>(tools.enabled);
-  const policy = approvalPolicy(tools.approval);
-  const workspace = workingFolderOf(io);
-  return {
-    policy,
-    tools: all.filter(({ name }) => enabled.has(name)).map((tool) => underPolicy(tool, policy, workspace)),
-  };
-}
-
-/** The tool, whose calls need approval as the rules say; what becomes of those that do is asked for each. */
-function underPolicy(tool: AnyTool, policy: ApprovalPolicy, workspace: string): AnyTool {
-  // A list of tools forgets each tool's input type; the value was checked by that same tool's schema.
-  const { needsApproval: own = false, ...definition } = tool as ToolDefinition;
-  const needs = (input: unknown): boolean => (typeof own === "function" ? own(input) : own);
-  return {
-    ...definition,
-    needsApproval: (input: unknown) =>
-      policy.decide({ name: tool.name, input, workspace, needsApproval: needs(input) }).decision !== "allow",
-  };
-}
-
 /** An agent with the model it runs on. */
 export interface SeatedAgent {
   readonly agent: Agent;
@@ -134,15 +93,20 @@ export async function seatAgent(
   seat: Seat,
   model: ResolvedModel,
 ): Promise<SeatedAgent> {
-  const [{ createAgent }, { tools, policy }] = await Promise.all([
-    import("@turnkeeper/agent-core"),
-    toolsOf(io, context),
-  ]);
-  const agent = await createAgent(
-    { store: seat.store, model, tools, host: systemHost, presence: seat.presence, endProcesses: endLeftProcesses },
-    agentOptionsOf(context.config, workingFolderOf(io), io.stderr.isTerminal),
-  );
-  return { agent, model, policy, close: () => closeAll([() => model.close(), () => agent.close()]) };
+  const { createAgent } = await import("@turnkeeper/agent-core");
+  const toolSet = await openToolSet(io, context);
+  const { tools, policy } = toolSet;
+  try {
+    const agent = await createAgent(
+      { store: seat.store, model, tools, host: systemHost, presence: seat.presence, endProcesses: endLeftProcesses },
+      agentOptionsOf(context.config, workingFolderOf(io), io.stderr.isTerminal),
+    );
+    const close = (): Promise<void> => closeAll([() => toolSet.close(), () => model.close(), () => agent.close()]);
+    return { agent, model, policy, close };
+  } catch (error) {
+    await toolSet.close();
+    throw error;
+  }
 }
 
 /** Everything a command that runs turns works with. */

@@ -19,6 +19,10 @@ export type ToolErrorCode =
   | "ADDRESS_REFUSED"
   /** A page that could not be fetched, or is no text; the message says which. */
   | "FETCH_FAILED"
+  /** An MCP server that does not run: nothing was sent to it. */
+  | "MCP_UNAVAILABLE"
+  /** An MCP server that did not answer in time, broke off, or answered that the call failed. */
+  | "MCP_FAILED"
   /** The shell could not be started: nothing ran. */
   | "COMMAND_NOT_STARTED"
   /** The command ran longer than it may; its processes were ended. */

@@ -28,6 +28,29 @@ const { agent, tools, gateway, store } = defaultConfig;
 /** As the tool has it: a name or an address, in brackets where it has colons, and perhaps a port. */
 const hostPattern = /^(?:\[[0-9a-fA-F:.]+\]|[^\s/:@[\]]+)(?::\d{1,5})?$/;
 
+/** As the package has it: 1 to 32 letters, digits, dashes and single underscores. */
+const serverNamePattern = /^(?!.*__)[a-zA-Z0-9][a-zA-Z0-9_-]{0,31}$/;
+const texts = z.record(z.string().min(1), z.string());
+const mcpServer = z
+  .strictObject({
+    command: z.string().min(1).optional().describe("The program to start; it speaks on its stdin and stdout."),
+    args: z.array(z.string()).optional(),
+    env: texts.optional().describe("Variables of its environment; it gets no key of ours."),
+    pass_environment: z.array(z.string().min(1)).optional().describe("Names of our variables that it gets."),
+    folder: z.string().min(1).optional().describe("Where it starts. Default: the workspace."),
+    url: z
+      .url({ protocol: /^https?$/ })
+      .optional()
+      .describe("The address of a server over HTTP, in place of a command."),
+    headers: texts.optional(),
+    token_env: z.string().min(1).optional().describe("Name of the variable that holds its bearer token."),
+    start_timeout_s: seconds().max(600).optional().describe("How long it may take to start. Default 30."),
+    timeout_s: seconds().max(86_400).optional().describe("The longest one call may be silent. Default 120."),
+  })
+  .refine(({ command, url }) => (command === undefined) !== (url === undefined), {
+    message: "expected a command or a url, and not both",
+  });
+
 const decision = z.enum(["ask", "allow", "deny"]);
 const callPatterns = z.array(z.string().regex(/\S/, "expected a pattern"));
 const toolApproval = z.union([
@@ -191,7 +214,10 @@ const configSchema = z.strictObject({
       port: z.int().min(0).max(65_535).default(gateway.port).describe("Its port; 0 takes a free one."),
     })
     .prefault({}),
-  mcp_servers: z.record(z.string(), z.unknown()).default({}).describe("MCP servers by name."),
+  mcp_servers: z
+    .record(z.string().regex(serverNamePattern), mcpServer)
+    .default({})
+    .describe("MCP servers by name; their tools are named mcp__NAME__TOOL and need approval."),
 });
 
 /** The JSON Schema of config.yaml, for editors. */

@@ -37,6 +37,21 @@ export type ToolName =
   | "fetch_url"
   | "delegate";
 
+/** A program that speaks MCP on its stdin and stdout, or an address that speaks it over HTTP. */
+export interface McpServerConfig {
+  readonly command?: string | undefined;
+  readonly args?: readonly string[] | undefined;
+  readonly env?: Readonly<Record<string, string>> | undefined;
+  readonly pass_environment?: readonly string[] | undefined;
+  readonly folder?: string | undefined;
+  readonly url?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Name of the environment variable that holds a bearer token. */
+  readonly token_env?: string | undefined;
+  readonly start_timeout_s?: number | undefined;
+  readonly timeout_s?: number | undefined;
+}
+
 export interface Config {
   /** `PROVIDER/MODEL`. */
   readonly model: string;
@@ -62,7 +77,7 @@ export interface Config {
     readonly fetch_url: { readonly timeout_s: number; readonly allow_hosts: readonly string[] };
   };
   readonly gateway: { readonly host: string; readonly port: number };
-  readonly mcp_servers: Readonly<Record<string, unknown>>;
+  readonly mcp_servers: Readonly<Record<string, McpServerConfig>>;
 }
 
 /** The value of every key that nobody set; where the store is depends on the home and is filled in there. */

@@ -1,0 +1,89 @@
+import path from "node:path";
+import type { AnyTool, ToolDefinition } from "@turnkeeper/agent-core";
+import { systemHost } from "@turnkeeper/kernel";
+import type { ApprovalPolicy } from "@turnkeeper/tools";
+import type { McpServerOptions } from "@turnkeeper/tools/mcp";
+import type { CommandContext } from "./command-context.ts";
+import { complain } from "./command-io.ts";
+import type { CommandIo } from "./command-io.ts";
+import type { McpServerConfig } from "./config/config.ts";
+import { printable } from "./display/style.ts";
+import { workingFolderOf } from "./places.ts";
+import { socketFolderOf } from "./store-location.ts";
+
+/** The tools that the model is offered, the rules for them, and what stands behind them. */
+export interface ToolSet {
+  readonly tools: readonly AnyTool[];
+  readonly policy: ApprovalPolicy;
+  /** Ends the servers. */
+  close(): Promise<void>;
+}
+
+/** Starts the MCP servers, where there are any, and tells of those that do not start. */
+export async function openToolSet(io: CommandIo, context: CommandContext): Promise<ToolSet> {
+  const { approvalPolicy, builtinTools } = await import("@turnkeeper/tools");
+  const { tools } = context.config;
+  // A tool that opened the store's file would cancel SQLite's locks on it in this process.
+  const forbiddenPaths = [
+    `${context.store.path}*`,
+    path.resolve(context.loaded.file),
+    socketFolderOf(context.store.path),
+  ];
+  const all = builtinTools(
+    { host: systemHost, environment: io.environment },
+    {
+      shell: { timeoutMs: tools.shell.timeout_s * 1000 },
+      files: { forbiddenPaths },
+      fetchUrl: { timeoutMs: tools.fetch_url.timeout_s * 1000, allowHosts: tools.fetch_url.allow_hosts },
+    },
+  );
+  const enabled = new Set<string>(tools.enabled);
+  const policy = approvalPolicy(tools.approval);
+  const workspace = workingFolderOf(io);
+  const servers = await startServers(io, context);
+  const offered = [...all.filter(({ name }) => enabled.has(name)), ...servers.tools];
+  return {
+    policy,
+    tools: offered.map((tool) => underPolicy(tool, policy, workspace)),
+    close: () => servers.close(),
+  };
+}
+
+async function startServers(io: CommandIo, { config }: CommandContext): Promise<Pick<ToolSet, "tools" | "close">> {
+  const configured = Object.entries(config.mcp_servers);
+  if (configured.length === 0) return { tools: [], close: () => Promise.resolve() };
+  const { connectMcpServers } = await import("@turnkeeper/tools/mcp");
+  const servers = await connectMcpServers(
+    { host: systemHost, environment: io.environment },
+    Object.fromEntries(configured.map(([name, server]) => [name, serverOptionsOf(server, io)])),
+  );
+  for (const { server, message } of servers.failures)
+    complain(io, `MCP server ${printable(server)}: ${printable(message)}`);
+  return servers;
+}
+
+/** The configuration in the package's own words; a token comes from the environment, so that no file holds it. */
+function serverOptionsOf(server: McpServerConfig, io: CommandIo): McpServerOptions {
+  const { start_timeout_s, timeout_s, pass_environment, token_env, headers = {}, ...rest } = server;
+  const token = token_env === undefined ? undefined : io.environment[token_env];
+  return {
+    ...rest,
+    folder: server.folder ?? workingFolderOf(io),
+    headers: { ...headers, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
+    passEnvironment: pass_environment,
+    startTimeoutMs: start_timeout_s === undefined ? undefined : start_timeout_s * 1000,
+    callTimeoutMs: timeout_s === undefined ? undefined : timeout_s * 1000,
+  };
+}
+
+/** The tool, whose calls need approval as the rules say; what becomes of those that do is asked for each. */
+function underPolicy(tool: AnyTool, policy: ApprovalPolicy, workspace: string): AnyTool {
+  // A list of tools forgets each tool's input type; the value was checked by that same tool's schema.
+  const { needsApproval: own = false, ...definition } = tool as ToolDefinition;
+  const needs = (input: unknown): boolean => (typeof own === "function" ? own(input) : own);
+  return {
+    ...definition,
+    needsApproval: (input: unknown) =>
+      policy.decide({ name: tool.name, input, workspace, needsApproval: needs(input) }).decision !== "allow",
+  };
+}
