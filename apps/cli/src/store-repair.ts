@@ -2,11 +2,12 @@
 import { chmod, readdir, stat } from "node:fs/promises";
 import path from "node:path";
 import { reapTurns } from "@turnkeeper/agent-core";
-import { systemHost } from "@turnkeeper/kernel";
-import type { Grant, LeaseView, StateStore } from "@turnkeeper/state-store";
+import { CodedError, systemHost } from "@turnkeeper/kernel";
+import type { Grant, LeaseView, StateStore, StoreErrorCode } from "@turnkeeper/state-store";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import { endLeftProcesses } from "./left-processes.ts";
 import { inspectCommand, repairCommand } from "./next-step.ts";
+import { oneLine } from "./one-line.ts";
 import { pulseOf } from "./session-state.ts";
 import { shellWord } from "./shell-word.ts";
 import { leftLease, sessionIds, verifyStore } from "./store-verification.ts";
@@ -126,18 +127,27 @@ class Repair {
         detail: `${absorbed} steps that the store had refused are back from ${before.place}`,
       });
     if (!after) return;
-    const what = [
-      ...(after.stepCount > 0 ? [`${after.stepCount} steps of turns that this store does not know`] : []),
-      ...(after.damagedCount > 0 ? [`${after.damagedCount} damaged lines`] : []),
-    ];
+    // Steps of turns that this store does not know are told with what else is wrong still.
+    if (after.damagedCount === 0 || after.stepCount > 0) return;
     const aside = `mv ${shellWord(after.place)} ${shellWord(`${after.place}.aside`)}`;
-    this.left.push({ session: sessionId, detail: `${what.join(" and ")} stay in ${after.place}`, next: aside });
+    const detail = `${after.damagedCount} damaged lines stay in ${after.place}`;
+    this.left.push({ session: sessionId, detail, next: aside });
   }
 
   async derived(only: string | undefined): Promise<void> {
-    const { repairDerived } = await import("@turnkeeper/state-store-sqlite");
+    const { checkStructure, rebuildSearchIndex, repairDerived } = await import("@turnkeeper/state-store-sqlite");
+    const { path: storePath } = this.#deps;
     const options = only === undefined ? {} : { sessionId: only };
-    this.mends.push(...(await repairDerived(this.#deps.path, { host: systemHost }, options)));
+    this.mends.push(...(await repairDerived(storePath, { host: systemHost }, options)));
+    const [fault] = only === undefined ? (await checkStructure(storePath)).indexFaults : [];
+    if (fault === undefined) return;
+    try {
+      await rebuildSearchIndex(storePath, { host: systemHost });
+      this.mends.push({ detail: `the search index was damaged and is made anew: ${oneLine(fault)}` });
+    } catch (error) {
+      // What cannot be removed is told with what is wrong still.
+      if (!CodedError.is<StoreErrorCode>(error, "STORE_CORRUPT")) throw error;
+    }
   }
 
   /** What is wrong still can be brought into a new store only. */

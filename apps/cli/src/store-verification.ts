@@ -76,6 +76,28 @@ async function isReadable(store: StateStore): Promise<boolean> {
   }
 }
 
+/** Steps of turns that the store does not know: no grant brings them back. */
+async function strayViolations(store: StateStore, only: string | undefined): Promise<readonly Violation[]> {
+  const violations: Violation[] = [];
+  for (const { sessionId, turnIds, place } of await store.spool.waiting(only))
+    for (const turnId of turnIds) {
+      if (await store.turns.read(sessionId, turnId)) continue;
+      const detail = `${place} has steps of turn ${turnId}, which this store does not know: they come back on the store that has it, or late, with a recovery of this one`;
+      violations.push({ rule: "SPOOL-1", session: sessionId, detail });
+    }
+  return violations;
+}
+
+/** What SQLite says of the file: reading every row meets neither damaged indexes nor what is twice. */
+async function structureViolations(path: string): Promise<readonly Violation[]> {
+  const { checkStructure } = await import("@turnkeeper/state-store-sqlite");
+  const { faults, indexFaults } = await checkStructure(path);
+  const found = (rule: string, lines: readonly string[]): readonly Violation[] =>
+    lines.map((line) => ({ rule, session: "", detail: oneLine(line) }));
+  // Of the index one is enough: it is made anew as a whole.
+  return [...found("APPEND-3", faults), ...found("DERIVED", indexFaults.slice(0, 1))];
+}
+
 async function derivedViolations(path: string, only: string | undefined): Promise<readonly Violation[]> {
   const { repairDerived } = await import("@turnkeeper/state-store-sqlite");
   const options = { isDryRun: true, ...(only === undefined ? {} : { sessionId: only }) };
@@ -117,7 +139,9 @@ export async function verifyStore(
     });
   else isWhole = await verify(only);
   if (only !== undefined && sessionCount === 0 && violations.length === 0) return undefined;
+  if (isWhole) await guarded(only ?? "", async () => void violations.push(...(await strayViolations(store, only))));
   if (isWhole && path !== undefined && (await isReadable(store)))
     await guarded(only ?? "", async () => void violations.push(...(await derivedViolations(path, only))));
+  if (path !== undefined && only === undefined) violations.push(...(await structureViolations(path)));
   return { sessionCount, violations, left };
 }

@@ -119,8 +119,8 @@ describe("verify and repair", { timeout: 60_000 }, () => {
       mends: [{ detail: expect.stringContaining("1 steps that the store had refused are back") }],
       left: [
         {
-          detail: expect.stringContaining("1 steps of turns that this store does not know"),
-          next: expect.stringMatching(/^mv /),
+          detail: expect.stringMatching(/^SPOOL-1: \S+ has steps of turn unknown, which this store does not know/),
+          next: expect.stringMatching(/^turnkeeper sessions recover --source \S+ --inspect-only$/),
         },
       ],
     });
@@ -131,8 +131,9 @@ describe("verify and repair", { timeout: 60_000 }, () => {
     const holder = startCli(["run", "hello", "--session", "x", "--model", "demo/silent", "--json"], { home });
     await holder.sees(/turn\.started/);
     await withStore(async (store) => {
+      const [turn] = (await store.sessions.records("x"))?.turns ?? [];
       const grant = { sessionId: "x", holderId: "h", fencingToken: 1 };
-      await store.spool.keep({ grant, turnId: "t", entries: [] });
+      await store.spool.keep({ grant, turnId: turn?.turnId ?? "", entries: [] });
     });
     expect(await run("sessions", "repair")).toMatchObject({
       code: 75,

@@ -53,7 +53,6 @@ interface Piece {
   readonly hits: readonly Hit[];
   /** Where the next piece begins; 0 when there is none. */
   readonly beforeNo: number;
-  readonly isIndexBroken?: boolean;
 }
 
 const columns = `entry_no, session_id, ${entryColumns}`;
@@ -117,12 +116,7 @@ function readPiece(tx: Transaction, ask: Ask): Piece {
   const query = ask.usesIndex ? gramQuery(ask.terms, session?.session_no) : undefined;
   const throughNo = query === undefined ? 0 : readIndexState(tx).throughNo;
   if (query === undefined || ask.beforeNo > throughNo + 1) return scanPiece(tx, ask, session, throughNo);
-  try {
-    return lookUpPiece(tx, ask, query);
-  } catch (error) {
-    if (error instanceof SearchIndexBroken) return { hits: [], beforeNo: ask.beforeNo, isIndexBroken: true };
-    throw error;
-  }
+  return lookUpPiece(tx, ask, query);
 }
 
 function placeOf(cursor: string | undefined): number {
@@ -151,10 +145,11 @@ export class EntrySearch {
     let usesIndex = true;
     while (beforeNo > 0 && hits.length <= limit) {
       const ask = { terms, sessionId, beforeNo, wantedCount: limit + 1 - hits.length, usesIndex };
-      const piece = await this.#handle.read("search the store", (tx) => readPiece(tx, ask));
-      if (piece.isIndexBroken) {
+      const piece = await this.#read(ask);
+      if (piece === "broken") {
         usesIndex = false;
         await this.#whereItMay(() => this.#setAside());
+        continue;
       }
       hits.push(...piece.hits);
       beforeNo = piece.beforeNo;
@@ -163,6 +158,16 @@ export class EntrySearch {
     const page = hits.slice(0, limit).map(({ entryNo: _entryNo, ...hit }): SearchHit => hit);
     const last = hits[limit - 1];
     return hits.length > limit && last ? { hits: page, nextCursor: `${last.entryNo}` } : { hits: page };
+  }
+
+  /** A broken index is told by an error, so that its transaction is undone: to commit it SQLite would read it again. */
+  async #read(ask: Ask): Promise<Piece | "broken"> {
+    try {
+      return await this.#handle.read("search the store", (tx) => readPiece(tx, ask));
+    } catch (error) {
+      if (error instanceof SearchIndexBroken) return "broken";
+      throw error;
+    }
   }
 
   /** Takes everything in. Rejects as any write does. */

@@ -7,6 +7,7 @@ export type { StoreFile } from "./shared-database.ts";
 export type { JournalMode } from "./sqlite-version.ts";
 export { rebuildSearchIndex } from "./rebuild-search-index.ts";
 export { checkStructure } from "./check-structure.ts";
+export type { Structure } from "./structure-process.ts";
 export { repairDerived } from "./repair-derived.ts";
 export type { DerivedMend, RepairOptions } from "./repair-derived.ts";
 export { processesWith } from "./recovery/open-processes.ts";

@@ -19,7 +19,15 @@ export async function rebuildSearchIndex(path: string, deps: SqliteStoreDeps): P
   const holding = await acquireDatabase(realPath, () => openDatabase(realPath, deps.host, defaultSqliteStoreOptions));
   const handle = new StoreHandle(holding, deps.host);
   try {
-    await handle.write("ordinary", "make the search index anew", resetIndex);
+    const reset = (how: "drop" | "rename"): Promise<void> =>
+      handle.write("ordinary", "make the search index anew", (tx) => resetIndex(tx, how));
+    try {
+      await reset("drop");
+    } catch (error) {
+      if (!(error instanceof SearchIndexBroken)) throw error;
+      // In a transaction of its own: what failed to be dropped is in no state to be renamed before it is undone.
+      await reset("rename");
+    }
     await new EntrySearch(handle, deps.host).fill();
   } catch (error) {
     if (!(error instanceof SearchIndexBroken)) throw error;

@@ -5,7 +5,7 @@ import type { SqliteStoreDeps } from "./open-store.ts";
 import { defaultSqliteStoreOptions } from "./options.ts";
 import { rebuildSearchIndex } from "./rebuild-search-index.ts";
 import { acquireDatabase } from "./registry.ts";
-import { indexFault } from "./search-index.ts";
+import { indexFault, sampleIndex, SearchIndexBroken } from "./search-index.ts";
 import type { ListedSessionRow } from "./session-rows.ts";
 import { StoreHandle } from "./store-handle.ts";
 import { preparePath } from "./store-path.ts";
@@ -69,9 +69,27 @@ class DerivedRepair {
     }
   }
 
+  /** By its counts, then by what it finds. */
+  async #indexFault(): Promise<string | undefined> {
+    try {
+      const fault = await this.#handle.read("look at the search index", indexFault);
+      if (fault !== undefined) return fault;
+      for (let afterNo: number | undefined = 0; afterNo !== undefined;) {
+        const from: number = afterNo;
+        const piece = await this.#handle.read("look at the search index", (tx) => sampleIndex(tx, from));
+        if (piece.hiddenNo !== undefined) return `the search index does not find entry number ${piece.hiddenNo}`;
+        ({ afterNo } = piece);
+      }
+    } catch (error) {
+      if (error instanceof SearchIndexBroken) return "the search index cannot be read";
+      throw error;
+    }
+    return undefined;
+  }
+
   async *store(path: string, deps: SqliteStoreDeps): AsyncGenerator<DerivedMend> {
     for (const detail of await this.#mend("the store's row", queueFaults)) yield { detail };
-    const fault = await this.#handle.read("look at the search index", indexFault);
+    const fault = await this.#indexFault();
     if (fault === undefined) return;
     if (!this.#isDryRun) await rebuildSearchIndex(path, deps);
     yield { detail: fault };

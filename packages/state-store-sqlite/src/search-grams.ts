@@ -69,6 +69,11 @@ export function gramQuery(terms: readonly string[], sessionNo: number | undefine
   return sessionNo === undefined ? found : `${quoted(sessionGram(sessionNo))} AND ${found}`;
 }
 
+/** The query that an entry answers which has all of these, as `gramsOf` gives them. */
+export function probeQuery(grams: string): string {
+  return picked(grams.split(" ")).map(quoted).join(" AND ");
+}
+
 /** The query for everything of a session. */
 export function sessionQuery(sessionNo: number): string {
   return quoted(sessionGram(sessionNo));

@@ -14,7 +14,7 @@ import { CodedError } from "@turnkeeper/kernel";
 import { entryText, foldText } from "@turnkeeper/state-store";
 import type { EntryBody } from "@turnkeeper/state-store";
 import { parseJson } from "./json-column.ts";
-import { gramsOf, sessionQuery } from "./search-grams.ts";
+import { gramsOf, probeQuery, sessionQuery } from "./search-grams.ts";
 import { codeOf } from "./store-failure.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -58,7 +58,10 @@ export function readIndexState(tx: Transaction): IndexState {
   return { throughNo: row.through_no, isBroken: false, behindCount: row.newest_no - row.through_no };
 }
 
-/** What is wrong with the index, or with what is kept of how far it goes; nothing where a search may trust it. */
+/**
+ * What is wrong with the index by what is kept of it; nothing where its counts fit. Throws `SearchIndexBroken` where it
+ * cannot be read.
+ */
 export function indexFault(tx: Transaction): string | undefined {
   const row = tx.rows.get<{ through_no: number; is_broken: number }>(
     "SELECT through_entry_no AS through_no, is_broken FROM search_index",
@@ -71,20 +74,71 @@ export function indexFault(tx: Transaction): string | undefined {
          (SELECT count(*) FROM entry_gram_docsize) AS indexed, (SELECT count(*) FROM search_gone) AS gone`,
       row.through_no,
     );
-  let found;
-  try {
-    found = onIndex(tx, counts);
-  } catch (error) {
-    if (error instanceof SearchIndexBroken) return "the search index cannot be read";
-    throw error;
-  }
-  const { entries = 0, indexed = 0, gone = 0 } = found ?? {};
+  const { entries = 0, indexed = 0, gone = 0 } = onIndex(tx, counts) ?? {};
   // What was deleted is forgotten by and by, and counted until then.
   if (indexed === entries || (gone > 0 && indexed > entries)) return undefined;
   return `the search index has ${indexed} entries, and there are ${entries} up to entry number ${row.through_no}, which it should have`;
 }
 
-/** Missing tables of the index are told as damage of the whole file, which they are not. */
+/** Whether SQLite finds damage in a table, as it did in something that it did not name. */
+function isDamaged(tx: Transaction, table: string): boolean {
+  try {
+    return tx.rows
+      .all<{ quick_check: string }>(`PRAGMA quick_check('${table}')`)
+      .some((row) => row.quick_check !== "ok");
+  } catch (error) {
+    if (codeOf(error) === "SQLITE_CORRUPT") return true;
+    throw error;
+  }
+}
+
+export interface SampledPiece {
+  /** An entry that the index does not find by its own text. */
+  readonly hiddenNo?: number;
+  /** Where the next piece begins; absent behind the last. */
+  readonly afterNo?: number;
+}
+
+/** So many entries are looked for in the index, spread over all that it should have: some seconds of a large store. */
+const sampledMax = 4_096;
+const sampledPieceCount = 64;
+
+/**
+ * Looks for entries in the index by groups of their own text, those behind `afterNo`: each entry of a small store, and of
+ * a large one as many, spread evenly. What the index has too much costs a look and no more, since it only filters.
+ */
+export function sampleIndex(tx: Transaction, afterNo: number): SampledPiece {
+  const { throughNo } = readIndexState(tx);
+  const stride = Math.max(1, Math.floor(throughNo / sampledMax));
+  const gone = tx.rows.get("SELECT 1 FROM search_gone LIMIT 1");
+  // Numbers of what was deleted may have come round again: the index is not right before it has forgotten them.
+  if (gone) return {};
+  let lastNo = afterNo;
+  for (let count = 0; count < sampledPieceCount; count++) {
+    const row = tx.rows.get<EntrySource>(
+      "SELECT entry_no, session_no, body FROM entry WHERE entry_no > ? AND entry_no <= ? ORDER BY entry_no LIMIT 1",
+      lastNo,
+      throughNo,
+    );
+    if (!row) return {};
+    const query = probeQuery(gramsOf(row.session_no, foldText(bodyText(row.body))));
+    const found = onIndex(tx, () =>
+      tx.rows.get(
+        "SELECT 1 FROM entry_gram WHERE entry_gram MATCH ? AND rowid = CAST(? AS INTEGER)",
+        query,
+        row.entry_no,
+      ),
+    );
+    if (!found) return { hiddenNo: row.entry_no };
+    lastNo = row.entry_no + stride - 1;
+  }
+  return { afterNo: lastNo };
+}
+
+/**
+ * Damaged pages and missing tables of the index are told as damage of the whole file, which they are not. All of the index
+ * is read to know it, once: a broken one is not asked again.
+ */
 function isOfIndex(tx: Transaction, error: unknown): boolean {
   const code = codeOf(error);
   if (code !== "SQLITE_CORRUPT") return /^SQLITE_(CORRUPT_VTAB|ERROR|CONSTRAINT)/.test(code);
@@ -92,7 +146,7 @@ function isOfIndex(tx: Transaction, error: unknown): boolean {
     "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'entry_gram_*'",
   );
   const names = new Set(found.map(({ name }) => name));
-  return !ownTables.every((name) => names.has(name));
+  return !ownTables.every((name) => names.has(name)) || ownTables.some((name) => isDamaged(tx, name));
 }
 
 /** Runs statements on the index; an error of its own tables is told as `SearchIndexBroken`. */
@@ -105,12 +159,16 @@ function onIndex<T>(tx: Transaction, act: () => T): T {
   }
 }
 
-/** The numbers of entries before `beforeNo` that the query finds, the last stored first. */
+/**
+ * The numbers of entries before `beforeNo` that the query finds, the last stored first. A number is bound as a REAL, which
+ * FTS5 takes for no bound at all: it would begin with the last stored for every page.
+ */
 export function findCandidates(tx: Transaction, query: string, beforeNo: number, limit: number): readonly number[] {
   return onIndex(tx, () =>
     tx.rows
       .all<{ entry_no: number }>(
-        `SELECT rowid AS entry_no FROM entry_gram WHERE entry_gram MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?`,
+        `SELECT rowid AS entry_no FROM entry_gram WHERE entry_gram MATCH ? AND rowid < CAST(? AS INTEGER)
+         ORDER BY rowid DESC LIMIT ?`,
         query,
         beforeNo,
         limit,
@@ -197,9 +255,22 @@ export function markBroken(tx: Transaction): void {
   tx.rows.run("UPDATE search_index SET is_broken = 1, through_entry_no = 0");
 }
 
-/** An empty index in place of whatever there is. */
-export function resetIndex(tx: Transaction): void {
+function dropIndex(tx: Transaction): void {
   onIndex(tx, () => tx.rows.execute("DROP TABLE IF EXISTS entry_gram"));
+}
+
+/** Pages that are damaged cannot be freed: the index keeps them, under a name that nobody asks for. */
+function renameIndex(tx: Transaction): void {
+  const taken = tx.rows.all<{ name: string }>(
+    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'entry_gram_broken_*[0-9]'",
+  );
+  onIndex(tx, () => tx.rows.execute(`ALTER TABLE entry_gram RENAME TO entry_gram_broken_${taken.length + 1}`));
+}
+
+/** An empty index in place of whatever there is. Throws `SearchIndexBroken` where that cannot be removed so. */
+export function resetIndex(tx: Transaction, how: "drop" | "rename"): void {
+  if (how === "drop") dropIndex(tx);
+  else renameIndex(tx);
   tx.rows.execute(createIndex);
   tx.rows.run("DELETE FROM search_gone");
   tx.rows.run(

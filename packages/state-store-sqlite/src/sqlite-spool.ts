@@ -33,10 +33,12 @@ export class SqliteSpool implements SpoolStore {
       for (const file of this.#folder.exists ? this.#folder.files() : []) {
         if (sessionId !== undefined && sessionId !== file.sessionId) continue;
         const known = views.get(file.sessionId);
-        const stepCount = file.lines.filter((line) => stepOf(line) !== undefined).length;
+        const steps = file.lines.map((line) => stepOf(line)).filter((step) => step !== undefined);
+        const stepCount = steps.length;
         views.set(file.sessionId, {
           sessionId: file.sessionId,
           stepCount: stepCount + (known?.stepCount ?? 0),
+          turnIds: [...new Set([...(known?.turnIds ?? []), ...steps.map(({ turnId }) => turnId)])],
           damagedCount: file.lines.length - stepCount + (known?.damagedCount ?? 0),
           place: known ? this.#folder.path : file.path,
         });

@@ -161,6 +161,21 @@ describe("a recovery", () => {
     }
   });
 
+  it("that lost pages of an index alone has lost nothing, and says which they were", async () => {
+    const [source, output] = [aCopy(), join(folder(), "new.db")];
+    const rows = placedRows(source);
+    const pages = ["input_by_turn", "entry_by_turn", "sqlite_autoindex_entry_2"].flatMap((name) =>
+      leavesOf(source, name).slice(0, 1),
+    );
+    for (const page of pages) overwrite(source, (page - 1) * pageSize, Buffer.alloc(pageSize, 0xee));
+    const report = await recoverHere(source, output);
+    expect(report).toMatchObject({ isComplete: true, mends: [], refusedRows: [] });
+    expect(report.unreadPages.map(({ page }) => page).toSorted((a, b) => a - b)).toEqual(
+      pages.toSorted((a, b) => a - b),
+    );
+    expect(missingRows(output, rows)).toEqual([]);
+  });
+
   it("takes no row whose content is not what was stored, and says where it lies", async () => {
     const [source, output] = [aCopy(), join(folder(), "new.db")];
     const database = new Database(source);
@@ -207,6 +222,29 @@ describe("a recovery", () => {
     await recoverHere(source, output);
     expect(column(output, "SELECT session_id FROM session ORDER BY 1")).toEqual(["session-1", "session-3"]);
     expect(column(output, "SELECT count(*) FROM entry")).toEqual(column(source, "SELECT count(*) FROM entry"));
+  });
+
+  it("puts messages of turns that nothing else is left of where they were said, by the order in which they were offered", async () => {
+    for (const [first, last] of [
+      [1, 3],
+      [4, 6],
+    ] as const) {
+      const [source, output] = [aCopy(), join(folder(), `new-${first}.db`)];
+      const database = new Database(source);
+      const lost = Array.from({ length: last - first + 1 }, (_, index) => `'turn-${first + index}'`).join(", ");
+      database.pragma("foreign_keys = OFF");
+      for (const table of ["entry", "turn"])
+        database.exec(`DELETE FROM ${table} WHERE turn_id IN (${lost}) AND session_no = 1`);
+      database.close();
+      const report = await recoverHere(source, output);
+      expect(report.violations).toEqual([]);
+      const order = column(
+        output,
+        "SELECT key FROM entry WHERE session_no = 1 AND key LIKE 'input/%' AND late = 0 ORDER BY seq",
+      );
+      expect(order).toEqual(Array.from({ length: 13 }, (_, index) => `input/input-${index + 1}`));
+      for (const suffix of ["", "-reserve"]) rmSync(`${source}${suffix}`, { force: true });
+    }
   });
 
   it("makes model context again of what a lost summary had replaced", async () => {

@@ -16,7 +16,7 @@ async function failing(happens: (path: string) => void): Promise<{ readonly path
   const path = join(folder(), "state.db");
   const store = await openSqliteStore(path, { host });
   const { grant, turnId } = await turnOf(store, "a");
-  await store.transcript.append({ grant, turnId, entries: [says("said")] });
+  await store.transcript.append({ grant, turnId, entries: [says("said", "x".repeat(1_500_000))] });
   happens(path);
   const append = store.transcript.append({ grant, turnId, entries: [says("refused")] });
   const error = await append.then(

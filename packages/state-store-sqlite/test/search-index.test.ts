@@ -1,12 +1,13 @@
 import { join } from "node:path";
 import { virtualHost } from "@turnkeeper/kernel/testing";
-import { openSqliteStore, rebuildSearchIndex } from "@turnkeeper/state-store-sqlite";
+import { checkStructure, openSqliteStore, rebuildSearchIndex, repairDerived } from "@turnkeeper/state-store-sqlite";
 import type { SqliteStore } from "@turnkeeper/state-store-sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Connection } from "../src/connection.ts";
 import { isFinal } from "../src/store-failure.ts";
-import { says, turnOf } from "./scene.ts";
+import { overwrite, pageSize } from "./recovery-scene.ts";
+import { grantOfTurn, says, turnOf } from "./scene.ts";
 import { outputOf, startProcess } from "./store-process.ts";
 import { tempFolder } from "./temp-folder.ts";
 
@@ -81,6 +82,76 @@ async function indexStatements(act: () => Promise<unknown>): Promise<readonly st
   vi.restoreAllMocks();
   return seen;
 }
+
+/** A page of each of the index's own tables, by the table. */
+function indexPages(): readonly { readonly name: string; readonly page: number }[] {
+  return onFile((database) =>
+    database
+      .prepare<[], { name: string; page: number }>(
+        "SELECT name, max(pageno) AS page FROM dbstat WHERE name GLOB 'entry_gram_*' GROUP BY name",
+      )
+      .all(),
+  );
+}
+
+describe("a damaged page of the search index", () => {
+  test.each(["entry_gram_data", "entry_gram_idx", "entry_gram_docsize"])(
+    "of %s stops no search and no write, is told apart, and goes when it is made anew",
+    { timeout: 60_000 },
+    async (table) => {
+      await saying(600);
+      expect(await found("needle")).toEqual(needles(600));
+      await store.close();
+      const page = indexPages().find(({ name }) => name === table)?.page ?? 0;
+      overwrite(path, (page - 1) * pageSize, Buffer.alloc(pageSize, 0xee));
+      expect(await checkStructure(path)).toEqual({
+        faults: [],
+        indexFaults: expect.arrayContaining([expect.stringContaining(table)]),
+      });
+
+      store = await openSqliteStore(path, { host });
+      expect(await found("needle")).toEqual(needles(600));
+      const { grant, turnId } = grantOfTurn("a", 1);
+      const more = { grant, turnId, entries: [says("newest", "one more needle")] };
+      expect(await store.transcript.append(more)).toMatchObject({ kind: "committed" });
+      await rebuildSearchIndex(path, { host });
+      expect(indexRow()).toMatchObject({ through_entry_no: 601, is_broken: 0 });
+      expect(await found("needle")).toEqual(["newest", ...needles(600)]);
+      expect(await repairDerived(path, { host })).toEqual([]);
+      expect(await checkStructure(path)).toEqual({ faults: [], indexFaults: [] });
+    },
+  );
+
+  test("is told apart from one of the store's own indexes", { timeout: 60_000 }, async () => {
+    await saying(300);
+    await found("needle");
+    await store.close();
+    const page = onFile((database) =>
+      database.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'input_pending'").pluck().get(),
+    );
+    overwrite(path, (Number(page) - 1) * pageSize, Buffer.alloc(pageSize, 0xee));
+    expect(await checkStructure(path)).toEqual({
+      faults: expect.arrayContaining([expect.stringMatching(/^input: .*page/)]),
+      indexFaults: [],
+    });
+    store = await openSqliteStore(path, { host });
+  });
+});
+
+test("an index that has the right number of entries and not what they say is found out, and made anew", async () => {
+  await saying(600);
+  await found("needle");
+  onFile((database) => {
+    database.exec("DELETE FROM entry_gram WHERE rowid = 11");
+    database.exec("INSERT INTO entry_gram (rowid, grams) VALUES (11, 'not what it says')");
+  });
+  const fault = { detail: "the search index does not find entry number 11" };
+  expect(await repairDerived(path, { host }, { isDryRun: true })).toEqual([fault]);
+  expect(await found("needle")).not.toContain("text-10");
+  expect(await repairDerived(path, { host })).toEqual([fault]);
+  expect(await found("needle")).toEqual(needles(600));
+  expect(await repairDerived(path, { host })).toEqual([]);
+});
 
 describe("the search index", () => {
   test("is not touched by an append, and is filled by a search that finds many entries outside it", async () => {

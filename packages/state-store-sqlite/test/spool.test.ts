@@ -60,7 +60,7 @@ describe("the spool of a store", () => {
     expect(readFileSync(fileOf(path), "utf8")).toMatch(/^(\{"digest":"[0-9a-f]{64}","step":\{.*\}\}\n){2}$/);
     expect([modeOf(spoolOf(path)), modeOf(fileOf(path))]).toEqual(["700", "600"]);
     expect(await store.spool.waiting()).toEqual([
-      { sessionId: "session-1", stepCount: 2, damagedCount: 0, place: fileOf(path) },
+      { sessionId: "session-1", stepCount: 2, turnIds: ["turn-a"], damagedCount: 0, place: fileOf(path) },
     ]);
     await nextGrant(store);
     expect(await keysOf(store)).toEqual(["one", "two", "three"]);

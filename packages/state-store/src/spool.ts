@@ -39,6 +39,8 @@ export interface SpooledStep extends SpoolStep {
 export interface SpoolView {
   readonly sessionId: string;
   readonly stepCount: number;
+  /** Whose steps they are. A turn that the store does not know keeps them waiting. */
+  readonly turnIds: readonly string[];
   /** What cannot be read any more: it is skipped, and stays where it is. */
   readonly damagedCount: number;
   /** Where it lies, for people. */

@@ -39,7 +39,9 @@ export const replaysAfterSettling: Fault = (store) => {
         kept.push(step);
         return { place: "memory" };
       },
-      waiting: async () => [{ sessionId: "session-1", stepCount: kept.length, damagedCount: 0, place: "memory" }],
+      waiting: async () => [
+        { sessionId: "session-1", stepCount: kept.length, turnIds: [], damagedCount: 0, place: "memory" },
+      ],
     }),
     leases: replacing(store.leases, {
       acquire: async (request) => {

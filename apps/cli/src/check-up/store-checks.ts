@@ -27,7 +27,10 @@ async function structureCheck(storePath: string, { timers }: Host): Promise<Chec
   const controller = new AbortController();
   const cancel = timers.after(structurePatienceMs, () => controller.abort());
   try {
-    const [fault, ...others] = await checkStructure(storePath, controller.signal);
+    const { faults, indexFaults } = await checkStructure(storePath, controller.signal);
+    const [fault, ...others] = faults;
+    if (fault === undefined && indexFaults.length > 0)
+      return note(name, `of the search index alone: ${oneLine(indexFaults[0] ?? "")}`, repairCommand(storePath));
     if (fault === undefined) return ok(name, "SQLite finds the file sound");
     const more = others.length === 0 ? "" : `, and ${others.length} more`;
     const next = (await nextStep("STORE_CORRUPT", storePath)) ?? inspectCommand(storePath);

@@ -42,18 +42,20 @@ async function refuseLive(source: string): Promise<void> {
   );
 }
 
-/** What to type next. The old files move together: a -wal left behind would be replayed onto the new store. */
+/** What to type next. The old files move together: a -wal left behind would be replayed onto the new store, and a spool too. */
 function nextCommands({ source, output }: RecoveryReport): readonly string[] {
   const from = shellWord(source.path);
   if (output === undefined)
     return [`turnkeeper sessions recover --source ${from} --output ${shellWord(`${source.path}.recovered`)}`];
   const folder = shellWord(freeFolder(source.path, "damaged"));
-  const files = ["", "-wal", "-shm", "-journal"]
+  const files = ["", "-wal", "-shm", "-journal", "-spool"]
     .map((suffix) => `${source.path}${suffix}`)
     .filter((file) => existsSync(file));
+  const spool = `${output}-spool`;
+  const broughtSpool = existsSync(spool) ? ` && mv ${shellWord(spool)} ${shellWord(`${source.path}-spool`)}` : "";
   return [
     `turnkeeper sessions verify --store ${shellWord(output)}`,
-    `mkdir ${folder} && mv ${files.map(shellWord).join(" ")} ${folder} && mv ${shellWord(output)} ${from}`,
+    `mkdir ${folder} && mv ${files.map(shellWord).join(" ")} ${folder} && mv ${shellWord(output)} ${from}${broughtSpool}`,
   ];
 }
 

@@ -1,4 +1,5 @@
 import type { RecoveryProgress, RecoveryReport } from "@turnkeeper/state-store-sqlite";
+import { counted } from "./count-text.ts";
 import { table } from "./transcript-text.ts";
 
 /** A person reads a few of a kind; all of them are in the JSON. */
@@ -13,6 +14,12 @@ function where({ page, cell, row }: { readonly page: number; readonly cell: numb
   return `page ${page}, cell ${cell}${row === undefined ? "" : `, row ${row}`}`;
 }
 
+function spoolTexts({ session, stepCount, damagedCount }: RecoveryReport["spool"][number]): readonly string[] {
+  const steps = `spool: ${counted(stepCount, "step")} of session ${session} that the store had refused: back with its next turn`;
+  const damaged = `spool: ${counted(damagedCount, "damaged line")} of session ${session}`;
+  return [...(stepCount > 0 ? [steps] : []), ...(damagedCount > 0 ? [damaged] : [])];
+}
+
 /** What a recovery found and made, as lines. */
 export function recoveryLines(report: RecoveryReport): readonly string[] {
   const { source, tables } = report;
@@ -23,14 +30,19 @@ export function recoveryLines(report: RecoveryReport): readonly string[] {
   const log = source.walFrameCount > 0 ? `, ${source.walFrameCount} frames of its -wal` : "";
   const damagedLog =
     source.damagedWalFrameCount > 0 ? [`damaged: ${source.damagedWalFrameCount} frames of the -wal`] : [];
+  const missingLog =
+    source.missingWalFrameCount > 0
+      ? [`missing: ${source.missingWalFrameCount} frames that the -wal had, as the -shm tells: it was cut short`]
+      : [];
   return [
     `${source.path}: ${(source.byteCount / 1e6).toFixed(1)} MB, ${source.pageCount} pages of ${source.pageSize} bytes${log}`,
     ...table([["table", "found", "brought", "older copies", "refused"], ...rows]),
     ...damagedLog,
+    ...missingLog,
     ...shown(
       report.unreadPages.map(
-        ({ page, table: owner, reason }) =>
-          `unread: page ${page}${owner === undefined ? "" : ` of ${owner}`}: ${reason}`,
+        ({ page, table: owner, isDerived, reason }) =>
+          `unread: page ${page}${owner === undefined ? "" : ` of ${owner}`}: ${reason}${isDerived ? "; it is made anew" : ""}`,
       ),
     ),
     ...shown(report.refusedRows.map((one) => `refused: ${one.table ?? "unknown table"}, ${where(one)}: ${one.reason}`)),
@@ -43,6 +55,7 @@ export function recoveryLines(report: RecoveryReport): readonly string[] {
     ),
     ...shown(report.mends.map(({ session, detail }) => `mended: ${session}: ${detail}`)),
     ...shown(report.violations.map(({ rule, session, detail }) => `violation: ${rule}  ${session}  ${detail}`)),
+    ...report.spool.flatMap(spoolTexts),
     ...report.notes.map((text) => `note: ${text}`),
     report.isComplete ? "Nothing is lost." : "What is named above is not in the recovered store as it was.",
   ];

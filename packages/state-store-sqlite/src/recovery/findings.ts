@@ -26,6 +26,10 @@ export class Findings {
     this.#list(this.refusedRows, row);
   }
 
+  get #lostPages(): readonly UnreadPage[] {
+    return this.unreadPages.filter(({ isDerived }) => !isDerived);
+  }
+
   leaveUnread(page: UnreadPage): void {
     this.#list(this.unreadPages, page);
   }
@@ -49,7 +53,7 @@ export class Findings {
 
   /** How much there is to tell; zero means that all the source had is in the output as it was. */
   get toldCount(): number {
-    const lists = [this.refusedRows, this.unreadPages, this.missingEntries, this.mends];
+    const lists = [this.refusedRows, this.#lostPages, this.missingEntries, this.mends];
     return lists.reduce((sum, list) => sum + list.length, this.unlistedCount);
   }
 

@@ -16,11 +16,14 @@ export class SourceFiles {
   readonly database: OfflineFile;
   readonly wal: OfflineFile;
   readonly journal: OfflineFile;
+  /** The log's index. Nothing of it is needed; it tells how long the log was. */
+  readonly shm: OfflineFile;
 
   constructor(path: string) {
     this.database = new OfflineFile(path);
     this.wal = new OfflineFile(`${path}-wal`);
     this.journal = new OfflineFile(`${path}-journal`);
+    this.shm = new OfflineFile(`${path}-shm`);
   }
 
   get byteCount(): number {
@@ -32,7 +35,7 @@ export class SourceFiles {
   }
 
   close(): void {
-    for (const file of [this.database, this.wal, this.journal]) file.close();
+    for (const file of [this.database, this.wal, this.journal, this.shm]) file.close();
   }
 }
 

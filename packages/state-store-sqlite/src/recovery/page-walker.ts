@@ -42,12 +42,12 @@ export class PageWalker {
   }
 
   visit(number: number): void {
-    const { image, owners, names, findings } = this.#parts;
+    const { image, owners, names } = this.#parts;
     if (owners.isFree(number)) return;
     const owner = owners.ownerOf(number);
     const page = image.page(number);
     if (!page) {
-      findings.leaveUnread({ page: number, ...tableOf(owner), reason: "the file ends before it does" });
+      this.#leaveUnread(number, "the file ends before it does");
       return;
     }
     const header = pageHeaderOf(page, number);
@@ -58,17 +58,20 @@ export class PageWalker {
 
   /** Tells which pages could be made nothing of, once all rows were read. */
   finish(): void {
-    const { image, owners, findings } = this.#parts;
+    const { image } = this.#parts;
     const lockPage = Math.floor(lockByte / image.pageSize) + 1;
     for (const number of this.#others) {
       if (this.#overflow.seen[number] === 1 || number === lockPage) continue;
-      const owner = owners.ownerOf(number);
-      findings.leaveUnread({
-        page: number,
-        ...tableOf(owner),
-        reason: "it is no page of a table, and no row goes on there",
-      });
+      this.#leaveUnread(number, "it is no page of a table, and no row goes on there");
     }
+  }
+
+  #leaveUnread(page: number, reason: string): void {
+    const { owners, shapes, findings } = this.#parts;
+    const owner = owners.ownerOf(page);
+    // Of the schema nothing is brought either, but with it goes which pages are free.
+    const isDerived = owner !== undefined && page !== 1 && !shapes.brought.includes(owner);
+    findings.leaveUnread({ page, ...tableOf(owner), ...(isDerived ? { isDerived } : {}), reason });
   }
 
   #readLeaf(number: number, page: Buffer, header: PageHeader): void {

@@ -1,5 +1,5 @@
 /** The new store while it is being made: a file of its own, filled without locks or syncs, whole before it is named. */
-import { closeSync, linkSync, openSync, renameSync, rmSync, statSync, unlinkSync } from "node:fs";
+import { closeSync, existsSync, linkSync, openSync, renameSync, rmSync, statSync, unlinkSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Random } from "@turnkeeper/kernel";
 import { Connection } from "../connection.ts";
@@ -109,8 +109,21 @@ export class RebuiltStore {
 
   /** Gives the finished file its name, unless something has that name by now. Nobody may have it open. */
   publish(): void {
-    for (const path of companionsOf(this.#output)) rmSync(path, { recursive: true });
+    const spool = `${this.#path}-spool`;
+    for (const path of companionsOf(this.#output)) if (path !== spool) rmSync(path, { recursive: true });
     syncToDisk(this.#path);
+    // The spool first: a store that has its name has its spool.
+    if (existsSync(spool)) renameSync(spool, `${this.#output}-spool`);
+    try {
+      this.#name();
+    } catch (error) {
+      if (existsSync(`${this.#output}-spool`)) renameSync(`${this.#output}-spool`, spool);
+      throw error;
+    }
+    syncToDisk(dirname(this.#output));
+  }
+
+  #name(): void {
     try {
       linkSync(this.#path, this.#output);
       unlinkSync(this.#path);
@@ -120,6 +133,5 @@ export class RebuiltStore {
       if (statSync(this.#output, { throwIfNoEntry: false })) throw existsError(this.#output);
       renameSync(this.#path, this.#output);
     }
-    syncToDisk(dirname(this.#output));
   }
 }

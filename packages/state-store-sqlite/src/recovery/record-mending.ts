@@ -2,6 +2,7 @@
  * Makes a whole of the sessions, turns, inputs and leases that were brought: whatever a row refers to is there, tokens
  * never fall, and one turn at most runs. Everything made or changed is told.
  */
+import type { SpooledStep } from "@turnkeeper/state-store";
 import type { Connection } from "../connection.ts";
 import type { Findings } from "./findings.ts";
 import type { SessionNames } from "./session-names.ts";
@@ -17,6 +18,8 @@ interface MendingParts {
   readonly rows: Connection;
   readonly findings: Findings;
   readonly names: SessionNames;
+  /** What waits in the spool of the store. */
+  readonly spooled: readonly SpooledStep[];
 }
 
 /** How reports call a session. */
@@ -85,22 +88,51 @@ function rejoinInputs({ rows, findings }: MendingParts): void {
   }
 }
 
+/** Behind every entry: that of a turn which none is left of. */
+const noSeq = Number.MAX_SAFE_INTEGER;
+
+interface LostTurn {
+  readonly session_no: number;
+  readonly turn_id: string;
+  readonly first_seq: number;
+  /** The least number in the queue of what it took. */
+  readonly input_seq: number | null;
+  readonly from_ms: number;
+  readonly to_ms: number;
+}
+
+/** Tokens grow with the transcript, so that of the entry before is the least the turn can have had. */
+function leastOfEntries(rows: Connection, { session_no, first_seq }: LostTurn): number | undefined {
+  return rows.get<{ token: number }>(
+    `SELECT fencing_token AS token FROM entry JOIN turn USING (session_no, turn_id)
+     WHERE session_no = ? AND seq < ? AND late = 0 ORDER BY seq DESC LIMIT 1`,
+    session_no,
+    first_seq,
+  )?.token;
+}
+
+/** No entry of it is left: it came behind the turns that took what was offered before, as inputs are taken in order. */
+function leastOfInputs(rows: Connection, { session_no, input_seq }: LostTurn): number | undefined {
+  const row = rows.get<{ token: number | null }>(
+    `SELECT max(fencing_token) AS token FROM input JOIN turn USING (session_no, turn_id)
+     WHERE session_no = ? AND input.seq < ?`,
+    session_no,
+    input_seq,
+  );
+  return row?.token ?? undefined;
+}
+
 function makeTurns({ rows, findings }: MendingParts): void {
-  const lost = rows.all<{ session_no: number; turn_id: string; first_seq: number; from_ms: number; to_ms: number }>(
-    `SELECT session_no, turn_id, min(seq) AS first_seq, min(at_ms) AS from_ms, max(at_ms) AS to_ms FROM (
-       SELECT session_no, turn_id, seq, at_ms FROM entry
-       UNION ALL SELECT session_no, turn_id, ${Number.MAX_SAFE_INTEGER}, offered_at_ms FROM input WHERE turn_id IS NOT NULL) AS one
+  const lost = rows.all<LostTurn>(
+    `SELECT session_no, turn_id, min(seq) AS first_seq, min(input_seq) AS input_seq, min(at_ms) AS from_ms,
+       max(at_ms) AS to_ms FROM (
+       SELECT session_no, turn_id, seq, NULL AS input_seq, at_ms FROM entry
+       UNION ALL SELECT session_no, turn_id, ${noSeq}, seq, offered_at_ms FROM input WHERE turn_id IS NOT NULL) AS one
      WHERE NOT EXISTS (SELECT 1 FROM turn WHERE turn.session_no = one.session_no AND turn.turn_id = one.turn_id)
-     GROUP BY session_no, turn_id ORDER BY session_no, first_seq`,
+     GROUP BY session_no, turn_id ORDER BY session_no, first_seq, input_seq`,
   );
   for (const turn of lost) {
-    // Tokens grow with the transcript, so that of the entry before is the least this one can have had.
-    const before = rows.get<{ token: number }>(
-      `SELECT fencing_token AS token FROM entry JOIN turn USING (session_no, turn_id)
-       WHERE session_no = ? AND seq < ? AND late = 0 ORDER BY seq DESC LIMIT 1`,
-      turn.session_no,
-      turn.first_seq,
-    );
+    const least = turn.first_seq === noSeq ? leastOfInputs(rows, turn) : leastOfEntries(rows, turn);
     const input = rows.get<{ ended_as: string }>(
       "SELECT ended_as FROM input WHERE session_no = ? AND turn_id = ? AND ended_as IN ('answered', 'interrupted', 'failed')",
       turn.session_no,
@@ -112,7 +144,7 @@ function makeTurns({ rows, findings }: MendingParts): void {
          ended_at_ms) VALUES (?, ?, ?, 'lost', ?, ?, ?, ?, ?, ?)`,
       turn.session_no,
       turn.turn_id,
-      before?.token ?? 1,
+      least ?? 1,
       lostHolder,
       turn.from_ms,
       outcome,
@@ -123,6 +155,44 @@ function makeTurns({ rows, findings }: MendingParts): void {
     findings.mend(
       idOf(rows, turn.session_no),
       `the record of turn ${turn.turn_id} was lost and is made up as ${outcome}`,
+    );
+  }
+}
+
+/**
+ * A turn that the spool has steps of and the store has not: its rows went with what is lost. It is made up as ended, so that
+ * its steps come back late, shown beside a conversation that goes on without them, and its token is passed over (LEASE-2).
+ */
+function makeSpooledTurns({ rows, findings, spooled }: MendingParts): void {
+  for (const { grant, turnId, keptAtMs } of spooled) {
+    const { sessionId, holderId, fencingToken } = grant;
+    rows.run(
+      `INSERT INTO session (session_id, created_at_ms, updated_at_ms, revision, compaction_count, last_seq,
+         archived_through_seq) VALUES (?, ?, ?, 0, 0, 0, 0) ON CONFLICT DO NOTHING`,
+      sessionId,
+      keptAtMs,
+      keptAtMs,
+    );
+    const made = rows.run(
+      `INSERT INTO turn (session_no, turn_id, fencing_token, holder_id, holder, started_at_ms, outcome, reason, detail,
+         ended_at_ms)
+       SELECT session_no, ?, ?, ?, json_set(?, '$.holderId', ?), ?, 'interrupted', 'crashed', ?, ? FROM session
+       WHERE session_id = ? ON CONFLICT DO NOTHING`,
+      turnId,
+      fencingToken,
+      holderId,
+      lostHolder,
+      holderId,
+      keptAtMs,
+      lostDetail,
+      keptAtMs,
+      sessionId,
+    );
+    if (made === 0) continue;
+    rows.run("UPDATE session SET turn_count = turn_count + 1 WHERE session_id = ?", sessionId);
+    findings.mend(
+      sessionId,
+      `turn ${turnId} is known from the spool alone and is made up as interrupted; what it took is lost, and what it had produced comes back late: shown, and no model context`,
     );
   }
 }
@@ -224,6 +294,7 @@ export function mendRecords(parts: MendingParts): void {
   makeSessions(parts);
   rejoinInputs(parts);
   makeTurns(parts);
+  makeSpooledTurns(parts);
   mendLeases(parts);
   endOvertaken(parts);
   settleInputs(parts);

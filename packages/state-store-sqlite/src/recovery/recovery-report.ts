@@ -15,6 +15,8 @@ export interface UnreadPage {
   readonly page: number;
   /** Whose it was, where the rest of the file tells. */
   readonly table?: string;
+  /** Of an index or of something derived: nothing that is brought was there. */
+  readonly isDerived?: true;
   readonly reason: string;
 }
 
@@ -50,13 +52,15 @@ export interface RecoverySource {
   /** Frames of the -wal that were used, and those that are damaged. */
   readonly walFrameCount: number;
   readonly damagedWalFrameCount: number;
+  /** Frames that the log had, as its index tells, and that neither it nor the database has any more. */
+  readonly missingWalFrameCount: number;
 }
 
 export interface RecoveryReport {
   readonly source: RecoverySource;
   /** The recovered store; absent after an inspection, which keeps nothing. */
   readonly output?: string;
-  /** Nothing was refused, unread, missing or mended. */
+  /** Nothing was refused, missing or mended, nor anything unread but what is made anew. */
   readonly isComplete: boolean;
   readonly tables: readonly RecoveredTable[];
   readonly refusedRows: readonly RefusedRow[];
@@ -67,6 +71,8 @@ export interface RecoveryReport {
   readonly unlistedCount: number;
   /** What `verifyRecords` says of the recovered store. */
   readonly violations: readonly Violation[];
+  /** What waits in the spool, whose copy lies beside the output: it comes back with the next turn on each session. */
+  readonly spool: readonly { readonly session: string; readonly stepCount: number; readonly damagedCount: number }[];
   readonly notes: readonly string[];
 }
 

@@ -46,7 +46,7 @@ export function refuseUnfit({ source, output }: RecoveryRequest): void {
     throw storeError("STORE_UNAVAILABLE", `Could not recover ${source} onto itself: name an output of its own.`, {
       path: source,
     });
-  const taken = [...sidesOf(output), partialPathOf(output)].find((path) => existsSync(path));
+  const taken = [...sidesOf(output), `${output}-spool`, partialPathOf(output)].find((path) => existsSync(path));
   if (taken !== undefined) throw existsError(taken);
 }
 

@@ -1,12 +1,14 @@
 /** One recovery, from the look at who has the source open to the named new store. Runs in the recovery process alone. */
 import type { Host } from "@turnkeeper/kernel";
 import { verifyRecords } from "@turnkeeper/state-store";
-import type { Violation } from "@turnkeeper/state-store";
+import type { SpoolView, Violation } from "@turnkeeper/state-store";
 import { newestSchemaVersion } from "../migrations.ts";
 import { openSqliteStore } from "../open-store.ts";
 import type { JournalMode } from "../sqlite-version.ts";
 import { storeError } from "../store-failure.ts";
+import { BroughtSpool } from "./brought-spool.ts";
 import { Findings } from "./findings.ts";
+import { missingFrameCount } from "./log-index.ts";
 import { PageImage, SourceFiles } from "./page-image.ts";
 import { PageOwners } from "./page-owners.ts";
 import { PageWalker } from "./page-walker.ts";
@@ -75,8 +77,17 @@ async function mendAll(store: RebuiltStore, findings: Findings, tell: TellProgre
   }
 }
 
+interface Proof {
+  readonly violations: readonly Violation[];
+  readonly spool: RecoveryReport["spool"];
+}
+
+function withoutPlace({ sessionId, stepCount, damagedCount }: SpoolView): RecoveryReport["spool"][number] {
+  return { session: sessionId, stepCount, damagedCount };
+}
+
 /** The proof: what was made opens as any store does, and keeps the rules of the contract. */
-async function verifyAll(path: string, { host, tell }: RecoveryDeps): Promise<Violation[]> {
+async function verifyAll(path: string, { host, tell }: RecoveryDeps): Promise<Proof> {
   const store = await openSqliteStore(path, { host });
   try {
     const violations: Violation[] = [];
@@ -92,7 +103,7 @@ async function verifyAll(path: string, { host, tell }: RecoveryDeps): Promise<Vi
       await tell({ stage: "verify", doneCount, totalCount: doneCount });
       cursor = page.nextCursor;
     } while (cursor !== undefined);
-    return violations;
+    return { violations, spool: (await store.spool.waiting()).map(withoutPlace) };
   } finally {
     await store.close();
   }
@@ -122,15 +133,19 @@ async function rebuild(
     );
   if (!files.areUnchanged()) throw changedError(source);
   store.restoreSeeds();
-  mendRecords({ rows, findings, names });
+  const spool = new BroughtSpool(source, deps.host.random, findings);
+  mendRecords({ rows, findings, names, spooled: [...spool.steps()] });
   await mendAll(store, findings, tell);
   store.numberInputs();
   names.forget();
   findings.notes.push(...notesOn(image, store));
   store.finish(journalModeOf(image));
-  const violations = await verifyAll(partialPathOf(output), deps);
+  spool.layBeside(partialPathOf(output));
+  const { violations, spool: waiting } = await verifyAll(partialPathOf(output), deps);
   const { refusedRows, unreadPages, missingEntries, mends, unlistedCount, notes } = findings;
   const damagedWalFrameCount = image.wal?.damagedFrameCount ?? 0;
+  const missingWalFrameCount = missingFrameCount(files, image.pageSize);
+  const isLogWhole = damagedWalFrameCount + missingWalFrameCount === 0;
   const report: RecoveryReport = {
     source: {
       path: source,
@@ -139,8 +154,9 @@ async function rebuild(
       pageCount: image.pageCount,
       walFrameCount: image.wal?.usedFrameCount ?? 0,
       damagedWalFrameCount,
+      missingWalFrameCount,
     },
-    isComplete: findings.toldCount === 0 && damagedWalFrameCount === 0 && violations.length === 0,
+    isComplete: findings.toldCount === 0 && isLogWhole && violations.length === 0,
     tables: findings.tables(shapes.brought),
     refusedRows,
     unreadPages,
@@ -148,6 +164,7 @@ async function rebuild(
     mends,
     unlistedCount,
     violations,
+    spool: waiting,
     notes,
   };
   return { report, store };

@@ -18,7 +18,13 @@ export class MemorySpool implements SpoolStore {
   async waiting(sessionId?: string): Promise<readonly SpoolView[]> {
     return [...this.#state.spool]
       .filter(([id]) => sessionId === undefined || sessionId === id)
-      .map(([id, steps]) => ({ sessionId: id, stepCount: steps.length, damagedCount: 0, place: "memory" }))
+      .map(([id, steps]) => ({
+        sessionId: id,
+        stepCount: steps.length,
+        turnIds: [...new Set(steps.map(({ turnId }) => turnId))],
+        damagedCount: 0,
+        place: "memory",
+      }))
       .toSorted((left, right) => (left.sessionId < right.sessionId ? -1 : 1));
   }
 }
