@@ -1,12 +1,13 @@
 import type { Host } from "@turnkeeper/kernel";
 import { Connection } from "./connection.ts";
+import { isForeignLog, markLog } from "./log-mark.ts";
 import { migrate, newestSchemaVersion, schemaVersion } from "./migrations.ts";
 import { sharedFileSystem } from "./file-system.ts";
 import type { ResolvedSqliteStoreOptions } from "./options.ts";
 import { SharedDatabase } from "./shared-database.ts";
 import { chooseJournal } from "./sqlite-version.ts";
 import type { JournalMode } from "./sqlite-version.ts";
-import { busyError, changedError, explain, isBusy } from "./store-failure.ts";
+import { busyError, changedError, codeOf, explain, foreignLogError, isBusy } from "./store-failure.ts";
 import type { FailedCall } from "./store-failure.ts";
 import { fileKey, StoreGuard } from "./store-guard.ts";
 import { closeToOthers } from "./store-path.ts";
@@ -50,6 +51,20 @@ function proveWritable(writer: Connection): void {
   }
 }
 
+const noMark =
+  "There is no room to note which log belongs to this file, so that a log would be replayed onto another one that is moved over it.";
+
+/** Answers whether it could be noted: a full disk keeps nobody from a store. */
+function noteLog(path: string, { random }: Host): boolean {
+  try {
+    markLog(path, random);
+    return true;
+  } catch (error) {
+    if (/^(ENOSPC|EDQUOT)$/.test(codeOf(error))) return false;
+    throw error;
+  }
+}
+
 /**
  * Opens both connections of a file and brings its schema up to date. The reader comes first and only reads, so that a
  * newer or a foreign file is refused untouched; it stays open as the pin that holds the WAL. What fails leaves
@@ -70,6 +85,7 @@ export async function openDatabase(
     return connection;
   };
   try {
+    if (isForeignLog(path)) throw foreignLogError(path);
     const reader = open("read");
     const { version, onDisk } = await withPatience(host, call, () => ({
       version: schemaVersion(reader, path),
@@ -93,6 +109,7 @@ export async function openDatabase(
     await withPatience(host, call, () => schemaVersion(reader, path));
     guard = StoreGuard.on(path, journalMode === "wal");
     if (!guard || fileKey(path) !== before) throw changedError("replaced", call);
+    if (journalMode === "wal" && !noteLog(path, host)) notes.push(noMark);
     if (journalMode !== choice.mode)
       notes.push(
         `Journal mode ${choice.mode} was refused by SQLite for this file system; the store uses ${journalMode}.`,

@@ -18,7 +18,7 @@
  * | any | sealed | sealed, for the life of the process: it is neither closed nor lent again |
  */
 import type { SharedDatabase } from "./shared-database.ts";
-import { storeError } from "./store-failure.ts";
+import { foreignLogError, storeError } from "./store-failure.ts";
 import { fileKey } from "./store-guard.ts";
 
 interface Slot {
@@ -89,12 +89,7 @@ export async function acquireDatabase(path: string, open: () => Promise<SharedDa
     known.holderCount++;
     return holding(key, known, await known.opening);
   }
-  if ([...slots.values()].some(({ database }) => database?.hauntsPath(path)))
-    throw storeError(
-      "STORE_REPLACED",
-      `Could not open the store ${path}: the file was replaced, but ${path}-wal still belongs to the old one, and SQLite would replay it onto the new one. End this process, move ${path}-wal and ${path}-shm away together with the old file, and start again.`,
-      { path },
-    );
+  if ([...slots.values()].some(({ database }) => database?.hauntsPath(path))) throw foreignLogError(path);
   if (slots.size === 0) process.on("exit", endWithoutCheckpoint);
   openFiles().set(key, thisCopy);
   const slot: Slot = { opening: open(), holderCount: 1 };

@@ -234,6 +234,15 @@ export function changedError(finding: FileFinding, call: FailedCall, rescue?: Re
   );
 }
 
+/** Another database was moved over that of a log: nothing was opened, and so nothing replayed. */
+export function foreignLogError(path: string): StoreError {
+  return storeError(
+    "STORE_REPLACED",
+    `Could not open the store ${path}: the file was replaced, but ${path}-wal still belongs to the old one, and SQLite would replay it onto the new one. Nothing was touched. Stop every process that uses it, and move ${path}-wal and ${path}-shm away; if the two do belong together, remove ${path}-mark instead.`,
+    { path, finding: "replaced" },
+  );
+}
+
 /** What every call gets that comes after the error which sealed the store: the same code, and why. */
 export function sealedError(call: FailedCall, seal: StoreError): StoreError {
   return storeError(

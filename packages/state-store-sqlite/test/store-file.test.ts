@@ -36,13 +36,14 @@ describe("the files of a store", () => {
     expect([modeOf(pathOf("home")), modeOf(pathOf("home", "deeper"))]).toEqual(["700", "700"]);
     expect(readdirSync(pathOf("home", "deeper")).toSorted()).toEqual([
       "state.db",
+      "state.db-mark",
       "state.db-reserve",
       "state.db-shm",
       "state.db-wal",
     ]);
-    for (const end of ["", "-wal", "-shm", "-reserve"]) expect(modeOf(`${path}${end}`)).toBe("600");
+    for (const end of ["", "-wal", "-shm", "-mark", "-reserve"]) expect(modeOf(`${path}${end}`)).toBe("600");
     await store.close();
-    expect(readdirSync(pathOf("home", "deeper")).toSorted()).toEqual(["state.db", "state.db-reserve"]);
+    expect(readdirSync(pathOf("home", "deeper")).toSorted()).toEqual(["state.db", "state.db-mark", "state.db-reserve"]);
   });
 
   test("are taken from others where they were open to them, and a folder that was there is left as it is", async () => {

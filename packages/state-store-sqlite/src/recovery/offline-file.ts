@@ -5,22 +5,23 @@
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, statSync } from "node:fs";
 
 /** What changes with every write: two that are equal mean that nobody wrote in between. */
-function fingerprintOf(path: string): string {
+function fingerprintOf(path: string | undefined): string {
+  if (path === undefined) return "missing";
   const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stats ? `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}` : "missing";
 }
 
-/** The bytes of one file, read only. A file that is not there reads as an empty one. */
+/** The bytes of one file, read only. A file that is not there reads as an empty one, and so does none. */
 export class OfflineFile {
-  readonly path: string;
+  readonly path: string | undefined;
   readonly byteCount: number;
   readonly #descriptor: number | undefined;
   readonly #fingerprint: string;
 
-  constructor(path: string) {
+  constructor(path: string | undefined) {
     this.path = path;
     this.#fingerprint = fingerprintOf(path);
-    this.#descriptor = this.#fingerprint === "missing" ? undefined : openSync(path, "r");
+    this.#descriptor = path === undefined || this.#fingerprint === "missing" ? undefined : openSync(path, "r");
     this.byteCount = this.#descriptor === undefined ? 0 : fstatSync(this.#descriptor).size;
   }
 

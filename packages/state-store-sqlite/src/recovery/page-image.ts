@@ -19,11 +19,12 @@ export class SourceFiles {
   /** The log's index. Nothing of it is needed; it tells how long the log was. */
   readonly shm: OfflineFile;
 
-  constructor(path: string) {
+  /** `withoutLog`: it is of another database. */
+  constructor(path: string, { withoutLog = false }: { readonly withoutLog?: boolean } = {}) {
     this.database = new OfflineFile(path);
-    this.wal = new OfflineFile(`${path}-wal`);
+    this.wal = new OfflineFile(withoutLog ? undefined : `${path}-wal`);
     this.journal = new OfflineFile(`${path}-journal`);
-    this.shm = new OfflineFile(`${path}-shm`);
+    this.shm = new OfflineFile(withoutLog ? undefined : `${path}-shm`);
   }
 
   get byteCount(): number {

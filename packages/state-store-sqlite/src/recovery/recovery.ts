@@ -2,6 +2,7 @@
 import type { Host } from "@turnkeeper/kernel";
 import { verifyRecords } from "@turnkeeper/state-store";
 import type { SpoolView, Violation } from "@turnkeeper/state-store";
+import { isForeignLog } from "../log-mark.ts";
 import { newestSchemaVersion } from "../migrations.ts";
 import { openSqliteStore } from "../open-store.ts";
 import type { JournalMode } from "../sqlite-version.ts";
@@ -176,7 +177,9 @@ export async function recover(request: RecoveryRequest, deps: RecoveryDeps): Pro
   refuseUnfit(request);
   const findings = new Findings();
   findings.notes.push(...refuseOpen(source));
-  const files = new SourceFiles(source);
+  if (isForeignLog(source))
+    findings.notes.push(`${source}-wal belongs to another file that stood here before, and was not read.`);
+  const files = new SourceFiles(source, { withoutLog: isForeignLog(source) });
   try {
     refuseFull(output, files.byteCount);
     const { report, store } = await rebuild(request, files, findings, deps);

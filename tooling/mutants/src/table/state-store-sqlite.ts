@@ -942,6 +942,15 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     only: "SPOOL-1: a disk that is full",
   },
   {
+    id: "log-of-another-file-replayed",
+    file: "open-database",
+    find: "if (isForeignLog(path)) throw foreignLogError(path);",
+    replace: "",
+    guards: "STORE-2",
+    tests: ["log-mark"],
+    only: "is not laid over a file",
+  },
+  {
     id: "log-put-back-under-rows-of-others",
     file: "rescue",
     find: " && database.stats().mtimeMs <= gone.ctimeMs",

@@ -28,7 +28,7 @@ function makesAnew(argument: ts.Expression | undefined): boolean {
 }
 
 /** Open files beside the store, under names that they make themselves. */
-const beside: readonly string[] = ["spool-folder", "spool-reserve"].map(
+const beside: readonly string[] = ["log-mark", "spool-folder", "spool-reserve"].map(
   (name) => `packages/state-store-sqlite/src/${name}.ts`,
 );
 
