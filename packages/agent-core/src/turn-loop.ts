@@ -103,7 +103,7 @@ export class TurnLoop {
   #makeCompaction(): TurnCompaction {
     const { system = "", modelAttempts, compaction } = this.#settings;
     return new TurnCompaction(
-      { ...this.#deps, onUsage: (usage) => void (this.#usage = addUsage(this.#usage, usage)) },
+      { ...this.#deps, onUsage: (usage) => this.#addUsage(usage) },
       {
         contextTimeoutMs: compaction.contextTimeoutMs,
         modelAttempts,
@@ -183,12 +183,13 @@ export class TurnLoop {
       { attempts: this.#settings.modelAttempts, silenceMs: this.#settings.silenceMs },
       request,
     );
-    const { usage } = step.reader;
-    if (usage) {
-      this.#usage = addUsage(this.#usage, usage);
-      emit({ type: "usage", ...usage });
-    }
+    if (step.reader.usage) this.#addUsage(step.reader.usage);
     return step;
+  }
+
+  #addUsage(usage: Usage): void {
+    this.#usage = addUsage(this.#usage, usage);
+    this.#deps.emit({ type: "usage", ...usage });
   }
 
   #emitStepEvent(event: StepEvent): void {

@@ -185,6 +185,15 @@ describe("a provider that proves the request too long", () => {
     expect((await health()).coolDownMs).toBeGreaterThan(890_000);
   });
 
+  it("is one that left no room for a single word of an answer, too", async () => {
+    const model = talkativeModel([counted(words(900)), counted("", "length"), counted("ok")], counted("SUMMARY"));
+    const agent = await bench.agentOn(model, { modelAttempts: 1 });
+    await bench.finished(agent.run("s", "first question"));
+    const { finished, told } = await talk(agent);
+    expect(finished).toMatchObject({ outcome: "answered", text: "ok" });
+    expect(told).toMatchObject([{ cause: "overflow" }, { type: "compaction.finished", cause: "overflow" }]);
+  });
+
   it("ends the turn as too long where nothing helps, after so many tries", async () => {
     const model = talkativeModel([counted(words(900)), ...Array.from({ length: 9 }, () => overflow())], counted("SUM"));
     const agent = await bench.agentOn(model);
@@ -197,14 +206,15 @@ describe("a provider that proves the request too long", () => {
 
   it("does not skip the breaker: what made no difference twice is not tried a third time, but by hand", async () => {
     const thin = { stallCount: 0, outputCapCount: 0, thinCount: 2 };
-    const model = talkativeModel([counted(words(900)), overflow(), counted("ok")], counted("SUMMARY"));
+    const model = talkativeModel([counted(words(900)), overflow(), overflow(), counted("ok")], counted("SUMMARY"));
     const agent = await bench.agentOn(model);
     await bench.finished(agent.run("s", "first question"));
     const { load, compactionHealth } = bench.store.transcript;
     bench.store.transcript.compactionHealth = async () => ({ health: thin, coolDownMs: 0 });
-    const { finished, told } = await talk(agent);
-    expect(told).toMatchObject([{ type: "compaction.deferred", reason: "ineffective" }]);
-    expect(finished).toMatchObject({ outcome: "failed", reason: "MODEL_CONTEXT_OVERFLOW" });
+    const turn = agent.run("s", words(1200));
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "failed", reason: "MODEL_CONTEXT_OVERFLOW" });
+    expect(await compactions(turn)).toMatchObject([{ type: "compaction.deferred", reason: "ineffective" }]);
+    expect(model.summaries).toHaveLength(0);
     const byHand = agent.compact("s");
     expect(await bench.finished(byHand)).toMatchObject({ outcome: "answered" });
     bench.store.transcript.compactionHealth = compactionHealth;

@@ -10,8 +10,8 @@ export interface CompactionPlan {
   readonly replaced: readonly Entry[];
   /** By estimate, as `tokensAfter` is: the two compare. */
   readonly tokensBefore: number;
-  /** The share of the context that is replaced, 0 to 1. */
-  readonly share: number;
+  /** By what share the context gets shorter, not counting the summary itself: 0 to 1. */
+  readonly gain: number;
   /** The entry that takes the place of the basis. */
   summaryBody(text: string): SummaryBody;
   tokensAfter(summary: SummaryBody): number;
@@ -23,6 +23,8 @@ export const squeezeMax: number = squeezes.length - 1;
 
 /** However large the tail might be, most of a context that is too long must go. */
 const tailShareMax = 0.25;
+/** A message that nobody has answered yet stays whole, unless it is what makes the context too long. */
+const unansweredShareMax = 0.5;
 const userTextsShare = 0.2;
 const userTextsTokensMax = 20_000;
 
@@ -35,20 +37,28 @@ export function planCompaction(
   const factor = squeezes[squeeze] ?? 0;
   const sum = (some: readonly Entry[]): number => some.reduce((tokens, { body }) => tokens + entryTokens(body), 0);
   const tokensBefore = sum(entries);
-  const { basis, tail } = cutContext(entries, Math.min(tailTokens, tokensBefore * tailShareMax) * factor);
+  const unanswered = sum(entries.slice(entries.findLastIndex(({ body }) => body.role !== "user") + 1));
+  const mustStay = unanswered <= thresholdTokens * unansweredShareMax ? unanswered : 0;
+  const tailMax = Math.max(mustStay, Math.min(tailTokens, tokensBefore * tailShareMax)) * factor;
+  const { basis, tail } = cutContext(entries, tailMax);
   const last = basis.at(-1);
   if (last === undefined || basis.every(({ body }) => body.role === "summary" || body.role === "notice"))
     return undefined;
   const tailLength = sum(tail);
   const userTextsTokens = Math.min(userTextsTokensMax, thresholdTokens * userTextsShare) * Math.max(factor, 0.1);
   const userTexts = userTextsOf(basis, userTextsTokens);
+  const bodyOf = (text: string): SummaryBody => ({
+    role: "summary",
+    text,
+    ...(userTexts.length > 0 ? { userTexts } : {}),
+  });
   return {
     // The last entry of a basis is no summary: one stands first in a context, and is not alone in the basis.
     basis: { throughSeq: last.seq, compactionCount },
     replaced: basis,
     tokensBefore,
-    share: tokensBefore === 0 ? 0 : 1 - tailLength / tokensBefore,
-    summaryBody: (text) => ({ role: "summary", text, ...(userTexts.length > 0 ? { userTexts } : {}) }),
+    gain: tokensBefore === 0 ? 0 : 1 - (entryTokens(bodyOf("")) + tailLength) / tokensBefore,
+    summaryBody: bodyOf,
     tokensAfter: (summary) => entryTokens(summary) + tailLength,
   };
 }

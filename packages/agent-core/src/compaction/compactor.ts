@@ -2,7 +2,14 @@ import { replaceWithSummary } from "@turnkeeper/compression-fence";
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { ResolvedModel } from "@turnkeeper/models";
-import type { CompactionHealth, StateStore, SummaryBody, Usage } from "@turnkeeper/state-store";
+import type {
+  CompactionHealth,
+  CompactionHealthRequest,
+  CompactionHealthResult,
+  StateStore,
+  SummaryBody,
+  Usage,
+} from "@turnkeeper/state-store";
 import type { TurnEventBody } from "../events.ts";
 import type { TurnScope } from "../turn-machinery.ts";
 import { withKnownOutcome } from "../unknown-outcome.ts";
@@ -74,9 +81,10 @@ interface Summary {
   readonly health: CompactionHealth | undefined;
 }
 
-/** Two summaries in a row that hardly shortened anything: a third would not either. */
+/** Two summaries in a row that hardly shortened anything: a third would not either, but where it promises much more. */
 const thinCountMax = 2;
 const effectiveShare = 0.1;
+const promisingShare = 0.5;
 /** A model that stalled twice is not waited for a third time. */
 const stallCountMax = 2;
 
@@ -141,10 +149,11 @@ export class Compactor {
     const { cause, squeeze } = options;
     const { health, coolDownMs } = await transcript.compactionHealth(sessionId);
     if (cause === "threshold" && coolDownMs > 0) return coolingDown(health, coolDownMs);
-    if (cause !== "manual" && (health?.thinCount ?? 0) >= thinCountMax) return ineffective;
     const plan = planCompaction(await transcript.load(sessionId), this.#limits, squeeze);
     // By hand it is done wherever there is anything to do: whoever asks for it has looked.
-    if (plan === undefined || (cause !== "manual" && plan.share < effectiveShare)) return infeasible;
+    if (plan === undefined || (cause !== "manual" && plan.gain < effectiveShare)) return infeasible;
+    const isBroken = (health?.thinCount ?? 0) >= thinCountMax && plan.gain < promisingShare;
+    if (cause !== "manual" && isBroken) return ineffective;
     this.#emitStarted(options, plan);
     try {
       return await this.#replace(options, plan, health);
@@ -247,15 +256,20 @@ export class Compactor {
     failure: SummaryFailure,
   ): Promise<{ readonly health: CompactionHealth | undefined; readonly coolDownMs: number }> {
     const { health, coolDownMs } = afterFailure(base, failure, this.#settings.contextTimeoutMs);
-    const set = await this.#deps.store.transcript.setCompactionHealth({ grant: this.#scope.grant, health, coolDownMs });
+    const set = await this.#storeHealth({ health, coolDownMs });
     if (set.kind === "stale-token") throw this.#leaseLost();
     return { health: set.health, coolDownMs };
   }
 
   /** Puts back what was known before. Where another has the session by now, it is that one's to know. */
   async #setHealth(health: CompactionHealth | undefined): Promise<void> {
-    const { grant } = this.#scope;
-    await this.#deps.store.transcript.setCompactionHealth({ grant, ...(health ? { health } : {}) });
+    await this.#storeHealth(health ? { health } : {});
+  }
+
+  #storeHealth(what: Omit<CompactionHealthRequest, "grant">): Promise<CompactionHealthResult> {
+    const { host, store } = this.#deps;
+    const request = { grant: this.#scope.grant, ...what };
+    return withKnownOutcome(host, () => store.transcript.setCompactionHealth(request));
   }
 
   #excerptTokens({ cause, usedTokens }: CompactionRequestOptions): number {

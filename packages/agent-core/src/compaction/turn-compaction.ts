@@ -24,6 +24,12 @@ const overflowAttemptsMax = 3;
 /** What could not be shortened is looked at again when it has grown by so much. */
 const growth = 1.1;
 
+/** The provider refused the request as too long, or had no room left for a single word of an answer. */
+function provesTooLong(failure: ModelStep["failure"], { hasOutput, finishReason }: ModelStep["reader"]): boolean {
+  if (hasOutput) return false;
+  return failure?.code === "MODEL_CONTEXT_OVERFLOW" || (failure?.code === "MODEL_EMPTY" && finishReason === "length");
+}
+
 /** When the compactions of one turn happen: at its checkpoints, and when a provider refuses a request as too long. */
 export class TurnCompaction {
   readonly #store: StateStore;
@@ -75,7 +81,7 @@ export class TurnCompaction {
    * call may be made again. Bounded, with ever less kept word for word.
    */
   async mends({ failure, reader, stopped }: ModelStep): Promise<boolean> {
-    if (stopped !== undefined || failure?.code !== "MODEL_CONTEXT_OVERFLOW" || reader.hasOutput) return false;
+    if (stopped !== undefined || !provesTooLong(failure, reader)) return false;
     const usedTokens = this.#usedTokens();
     while (this.#overflowAttempts < overflowAttemptsMax && this.#squeeze <= squeezeMax) {
       this.#overflowAttempts++;
