@@ -7,6 +7,7 @@ import { holderKilled } from "./benchmarks/holder-killed.ts";
 import { lease } from "./benchmarks/lease.ts";
 import { load } from "./benchmarks/load.ts";
 import { progress } from "./benchmarks/progress.ts";
+import { step } from "./benchmarks/step.ts";
 import { timers } from "./benchmarks/timers.ts";
 import { turn } from "./benchmarks/turn.ts";
 
@@ -16,6 +17,7 @@ export const benchmarks: readonly Benchmark[] = [
   handOver,
   holderKilled,
   turn,
+  step,
   progress,
   append,
   appendMany,

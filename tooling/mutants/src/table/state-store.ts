@@ -648,4 +648,25 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
     guards: "7.5",
     tests: ["conformance"],
   },
+  {
+    id: "cool-down-shortened",
+    file: "compaction-health",
+    find: "Math.max(coolDownMs, coolDownMsOf(stored, now))",
+    replace: "Math.max(coolDownMs, coolDownMsOf(stored, now) * 0)",
+    guards: "COMP-1",
+    tests: ["conformance"],
+    only: "SESSION-HEALTH",
+  },
+  {
+    id: "health-noted-under-an-old-token",
+    file: "memory/memory-transcript",
+    find: `if (!this.#state.grantStands(grant)) return { kind: "stale-token" };
+    const session = this.#state.sessions.get(grant.sessionId);
+    if (!session) return { kind: "set" };`,
+    replace: `const session = this.#state.sessions.get(grant.sessionId);
+    if (!session) return { kind: "set" };`,
+    guards: "APPEND-1",
+    tests: ["conformance"],
+    only: "SESSION-HEALTH",
+  },
 ]);
