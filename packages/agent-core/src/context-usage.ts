@@ -1,7 +1,7 @@
 import type { ResolvedModel } from "@turnkeeper/models";
-import type { AssistantBody, CompactionHealth, Entry, EntryBody, StateStore, Usage } from "@turnkeeper/state-store";
+import type { CompactionHealth, Entry, EntryBody, StateStore } from "@turnkeeper/state-store";
 import { contextLimits } from "./compaction/context-limits.ts";
-import { entryTokens, measuredTokens } from "./compaction/token-estimate.ts";
+import { entryTokens, plausibleTokens } from "./compaction/token-estimate.ts";
 
 /** How full a session's context is, for people: nothing is decided by it. */
 export interface ContextUsage {
@@ -28,20 +28,24 @@ export interface ContextUsage {
   readonly coolDownMs: number;
 }
 
-type Measured = Entry & { readonly body: AssistantBody & { readonly usage: Usage } };
+interface Measured {
+  readonly entry: Entry;
+  readonly index: number;
+  readonly tokens: number;
+}
 
-/** Answers whose usage was counted since the newest summary: an earlier one counted a longer context. */
-function measuredEntries(entries: readonly Entry[]): readonly Measured[] {
+/** Answers whose usage was counted since the newest summary, and believably: an earlier one counted a longer context. */
+function measuredAnswers(entries: readonly Entry[]): readonly Measured[] {
   const summarySeq = entries.reduce(
     (seq, { body, seq: own }) => (body.role === "summary" ? Math.max(seq, own) : seq),
     0,
   );
-  const isMeasured = (entry: Entry): entry is Measured =>
-    entry.seq > summarySeq &&
-    entry.body.role === "assistant" &&
-    entry.body.usage !== undefined &&
-    measuredTokens(entry.body.usage) !== undefined;
-  return entries.filter(isMeasured);
+  let estimate = 0;
+  return entries.flatMap((entry, index) => {
+    estimate += entryTokens(entry.body);
+    const tokens = entry.seq > summarySeq ? plausibleTokens(entry.body, estimate) : undefined;
+    return tokens === undefined ? [] : [{ entry, index, tokens }];
+  });
 }
 
 /** Reasoning goes with the newest answer alone: older reasoning is left out of requests, or soon will be. */
@@ -50,20 +54,24 @@ function withoutReasoning(body: EntryBody): EntryBody {
   return { ...body, parts: body.parts.filter(({ type }) => type !== "reasoning") };
 }
 
-function usedFrom(anchor: Measured, entries: readonly Entry[], newestAnswer: Entry | undefined): number {
-  const { usage } = anchor.body;
-  const staleReasoning = anchor === newestAnswer ? 0 : Math.max(0, usage.reasoningTokens ?? 0);
+function usedFrom(
+  { entry, index, tokens }: Measured,
+  entries: readonly Entry[],
+  newestAnswer: Entry | undefined,
+): number {
+  const reasoning = entry.body.role === "assistant" ? (entry.body.usage?.reasoningTokens ?? 0) : 0;
+  const staleTokens = entry === newestAnswer ? 0 : Math.max(0, reasoning);
   const since = entries
-    .slice(entries.indexOf(anchor) + 1)
-    .reduce((sum, entry) => sum + entryTokens(entry === newestAnswer ? entry.body : withoutReasoning(entry.body)), 0);
-  return Math.max(0, (measuredTokens(usage) ?? 0) - staleReasoning) + since;
+    .slice(index + 1)
+    .reduce((sum, one) => sum + entryTokens(one === newestAnswer ? one.body : withoutReasoning(one.body)), 0);
+  return Math.max(0, tokens - staleTokens) + since;
 }
 
 function usedTokensOf(entries: readonly Entry[]): Pick<ContextUsage, "usedTokens" | "anchor"> {
   const newestAnswer = entries.findLast(({ body }) => body.role === "assistant");
-  const measured = measuredEntries(entries);
+  const measured = measuredAnswers(entries);
   const firstOfTurn = entries.find(({ body, turnId }) => body.role === "assistant" && turnId === newestAnswer?.turnId);
-  const base = measured.find((entry) => entry === firstOfTurn);
+  const base = measured.find(({ entry }) => entry === firstOfTurn);
   const last = measured.at(-1);
   if (base) return { usedTokens: usedFrom(base, entries, newestAnswer), anchor: "turn-base" };
   if (last) return { usedTokens: usedFrom(last, entries, newestAnswer), anchor: "last-response" };

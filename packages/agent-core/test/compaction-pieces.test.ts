@@ -73,6 +73,12 @@ describe("the meter of a context", () => {
     expect(new ContextMeter().tokensOf([user(words(100)), says("a", 0)], () => 700)).toBe(104 + 5 + 700);
   });
 
+  it("believes no count that leaves most of the request out", () => {
+    const meter = new ContextMeter();
+    expect(meter.tokensOf([user(words(1000)), says("a", 400)], noOverhead)).toBe(1004 + 5);
+    expect(new ContextMeter().tokensOf([user(words(1000)), says("a", 600)], noOverhead)).toBe(610);
+  });
+
   it("looks at what came since its last look alone, however long the conversation is", () => {
     let reads = 0;
     const bodies = Array.from({ length: 10_000 }, (_, index): EntryBody => {
@@ -84,12 +90,12 @@ describe("the meter of a context", () => {
         },
       });
     });
-    bodies.push(says("counted", 20_000));
+    bodies.push(says("counted", 40_000));
     const meter = new ContextMeter();
-    expect(meter.tokensOf(bodies, noOverhead)).toBe(20_010);
-    expect(reads).toBe(0);
+    expect(meter.tokensOf(bodies, noOverhead)).toBe(40_010);
+    reads = 0;
     bodies.push(user(words(10)));
-    expect(meter.tokensOf(bodies, noOverhead)).toBe(20_024);
+    expect(meter.tokensOf(bodies, noOverhead)).toBe(40_024);
     expect(reads).toBe(0);
   });
 

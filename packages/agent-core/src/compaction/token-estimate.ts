@@ -1,5 +1,5 @@
 /** How long something is in tokens, without asking anybody: near enough to decide by, and cheap. */
-import type { AssistantPart, EntryBody, Usage } from "@turnkeeper/state-store";
+import type { AssistantPart, EntryBody } from "@turnkeeper/state-store";
 
 /** English has four letters a token; a Chinese character is three bytes and most of a token. */
 const bytesPerToken = 4;
@@ -40,7 +40,15 @@ export function entryTokens(body: EntryBody): number {
   }
 }
 
-/** What the request and the answer that `usage` tells of had together; absent where the provider did not count. */
-export function measuredTokens({ inputTokens, outputTokens = 0 }: Usage): number | undefined {
-  return inputTokens === undefined || !(inputTokens > 0) ? undefined : inputTokens + Math.max(0, outputTokens);
+/** A count that is so much smaller than the estimate leaves something out: what was cached, or everything. */
+const leastOfEstimate = 0.5;
+
+/**
+ * What the provider counted of the request for this answer and of the answer itself; absent where it did not count, or
+ * cannot have counted all of it. `estimate` is that of everything up to and with the answer.
+ */
+export function plausibleTokens(body: EntryBody, estimate: number): number | undefined {
+  if (body.role !== "assistant" || body.usage?.inputTokens === undefined) return undefined;
+  const counted = body.usage.inputTokens + Math.max(0, body.usage.outputTokens ?? 0);
+  return counted > 0 && counted >= estimate * leastOfEstimate ? counted : undefined;
 }
