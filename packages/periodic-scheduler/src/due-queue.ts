@@ -8,13 +8,18 @@ export interface DueEntry {
   position: number;
 }
 
-function isBefore(left: DueEntry, right: DueEntry): boolean {
-  return left.dueMs < right.dueMs || (left.dueMs === right.dueMs && left.order < right.order);
-}
-
-/** Entries by due time: a binary heap that knows each entry's place, so a cancelled one leaves in log N steps. */
+/**
+ * Entries by slot, and within it by due time: a binary heap that knows each entry's place, so a cancelled one leaves in
+ * log N steps.
+ */
 export class DueQueue<Entry extends DueEntry> {
   readonly #heap: Entry[] = [];
+  readonly #slotOf: (entry: Entry) => number;
+
+  /** `slotOf` says when the entry runs: at its due time or later, and always the same while it is queued. */
+  constructor(slotOf: (entry: Entry) => number) {
+    this.#slotOf = slotOf;
+  }
 
   get size(): number {
     return this.#heap.length;
@@ -44,6 +49,11 @@ export class DueQueue<Entry extends DueEntry> {
     this.#sink(last, last.position);
   }
 
+  #isBefore(left: Entry, right: Entry): boolean {
+    const distance = this.#slotOf(left) - this.#slotOf(right) || left.dueMs - right.dueMs || left.order - right.order;
+    return distance < 0;
+  }
+
   #place(entry: Entry, position: number): void {
     this.#heap[position] = entry;
     entry.position = position;
@@ -54,7 +64,7 @@ export class DueQueue<Entry extends DueEntry> {
     while (position > 0) {
       const parentPosition = (position - 1) >> 1;
       const parent = this.#heap[parentPosition];
-      if (parent === undefined || !isBefore(entry, parent)) break;
+      if (parent === undefined || !this.#isBefore(entry, parent)) break;
       this.#place(parent, position);
       position = parentPosition;
     }
@@ -68,8 +78,8 @@ export class DueQueue<Entry extends DueEntry> {
       const left = this.#heap[leftPosition];
       if (left === undefined) break;
       const right = this.#heap[leftPosition + 1];
-      const child = right !== undefined && isBefore(right, left) ? right : left;
-      if (!isBefore(child, entry)) break;
+      const child = right !== undefined && this.#isBefore(right, left) ? right : left;
+      if (!this.#isBefore(child, entry)) break;
       const childPosition = child.position;
       this.#place(child, position);
       position = childPosition;

@@ -4,7 +4,8 @@ import type { PeriodicSchedulerErrorCode } from "./errors.ts";
 export interface PeriodicSchedulerOptions {
   /**
    * Due times are rounded up to slots of this many milliseconds, so tasks share wake-ups: at most `1000 / slackMs` a
-   * second however many tasks there are. 0 runs each at its own moment. Default 50.
+   * second however many tasks there are, and half as many where all have intervals of 20 slots or more, which use each
+   * second slot. 0 runs each at its own moment. Default 50.
    */
   readonly slackMs?: number;
 }

@@ -28,8 +28,8 @@ import type { CancelOptions, PeriodicBody, PeriodicHandle } from "./periodic-tas
 export interface PeriodicScheduler {
   /**
    * Runs `body` every `everyMs` milliseconds, the first time one interval from now; the next run is due one interval
-   * after the last one settled. Slots delay a run by up to `slackMs`; that delay is made good in the next interval, so
-   * the mean period is exact. Missed runs are not made up. Keeps SCHED-1. Throws `OPTION_INVALID`, `SCHEDULER_CLOSED`.
+   * after the last one settled. Slots delay a run by up to `slackMs`, or twice as much where the interval is of 20 slots
+   * or more; that delay is made good in the next interval, so the mean period is exact. Missed runs are not made up. Keeps SCHED-1. Throws `OPTION_INVALID`, `SCHEDULER_CLOSED`.
    */
   schedule(body: PeriodicBody, everyMs: number, facts: { readonly name: string }): PeriodicHandle;
   /** Cancels every task and refuses new ones; afterwards no timer fires. Safe to repeat. */
@@ -42,6 +42,8 @@ export interface PeriodicSchedulerDeps {
   readonly onError?: (error: unknown, taskName: string) => void;
 }
 
+/** A task whose interval is at least so many slots long uses each second of them. */
+const seldomSlotCount = 20;
 /** How long due bodies may keep the event loop before others get a turn. */
 const burstMs = 5;
 /** A timer of the runtime may fire a fraction of a millisecond early; such a run is not worth a second wake-up. */
@@ -66,7 +68,7 @@ class Scheduler implements PeriodicScheduler {
   readonly #host: Host;
   readonly #onError: (error: unknown, taskName: string) => void;
   readonly #slackMs: number;
-  readonly #queue = new DueQueue<PeriodicTask>();
+  readonly #queue: DueQueue<PeriodicTask>;
   readonly #running = new Set<PeriodicTask>();
   #scheduledCount = 0;
   #armedForMs = Number.POSITIVE_INFINITY;
@@ -79,6 +81,7 @@ class Scheduler implements PeriodicScheduler {
     this.#host = deps.host;
     this.#onError = deps.onError ?? warn;
     this.#slackMs = slackMs;
+    this.#queue = new DueQueue((task) => this.#slotOf(task));
   }
 
   schedule(body: PeriodicBody, everyMs: number, facts: { readonly name: string }): PeriodicHandle {
@@ -107,8 +110,15 @@ class Scheduler implements PeriodicScheduler {
     return this.#host.clock.monotonicMs();
   }
 
-  #slotOf(dueMs: number): number {
-    return this.#slackMs === 0 ? dueMs : Math.ceil(dueMs / this.#slackMs) * this.#slackMs;
+  /** Each second slot is enough for what is as seldom as that. */
+  #slackOf({ everyMs }: PeriodicTask): number {
+    return everyMs >= seldomSlotCount * this.#slackMs ? 2 * this.#slackMs : this.#slackMs;
+  }
+
+  #slotOf(task: PeriodicTask): number {
+    if (this.#slackMs === 0) return task.dueMs;
+    const slackMs = this.#slackOf(task);
+    return Math.ceil(task.dueMs / slackMs) * slackMs;
   }
 
   #arm(): void {
@@ -118,7 +128,7 @@ class Scheduler implements PeriodicScheduler {
       this.#armedForMs = Number.POSITIVE_INFINITY;
       return;
     }
-    const slotMs = this.#slotOf(first.dueMs);
+    const slotMs = this.#slotOf(first);
     if (slotMs >= this.#armedForMs) return;
     this.#disarm();
     this.#armedForMs = slotMs;
@@ -133,7 +143,7 @@ class Scheduler implements PeriodicScheduler {
     for (let task = this.#queue.first(); task; task = this.#queue.first()) {
       const nowMs = this.#nowMs();
       // A large burst lets the event loop breathe; the rest runs behind the I/O that has come in.
-      if (this.#slotOf(task.dueMs) - startedMs >= timerResolutionMs || nowMs - startedMs >= burstMs) break;
+      if (this.#slotOf(task) - startedMs >= timerResolutionMs || nowMs - startedMs >= burstMs) break;
       this.#queue.remove(task);
       this.#run(task, nowMs);
     }
@@ -182,7 +192,7 @@ class Scheduler implements PeriodicScheduler {
       task.state = "waiting";
       // What the slots cost is given back, or each period would be half a slot too long; a longer delay (a blocked
       // loop, a stopped process) is not, or runs would crowd after it.
-      const givenBackMs = Math.min(Math.max(0, lateMs), this.#slackMs, task.everyMs / 2);
+      const givenBackMs = Math.min(Math.max(0, lateMs), this.#slackOf(task), task.everyMs / 2);
       task.dueMs = this.#nowMs() + task.everyMs - givenBackMs;
       this.#queue.add(task);
       this.#arm();

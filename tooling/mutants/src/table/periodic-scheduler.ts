@@ -85,7 +85,7 @@ export const periodicSchedulerMutations: readonly Mutation[] = mutationsOf("peri
   {
     id: "missed-runs-made-up",
     file: "periodic-scheduler",
-    find: "Math.min(Math.max(0, lateMs), this.#slackMs, task.everyMs / 2)",
+    find: "Math.min(Math.max(0, lateMs), this.#slackOf(task), task.everyMs / 2)",
     replace: "Math.max(0, lateMs)",
     guards: "SCHED-1",
     tests: ["periods"],
@@ -198,7 +198,7 @@ export const periodicSchedulerMutations: readonly Mutation[] = mutationsOf("peri
   {
     id: "ties-in-any-order",
     file: "due-queue",
-    find: " || (left.dueMs === right.dueMs && left.order < right.order)",
+    find: " || left.order - right.order",
     replace: "",
     guards: "SCHED-1",
     tests: ["ambient-context"],
