@@ -119,7 +119,7 @@ export class HeldLease implements TurnLease {
   async #free(write: () => Promise<ClosingResult>): Promise<ClosingResult | LostRelease> {
     this.#disarm();
     this.#renewal.stop();
-    if (this.lost.aborted) {
+    if (this.#renewal.isLost) {
       this.#letGo();
       return { kind: "lost" };
     }

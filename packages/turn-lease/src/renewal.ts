@@ -71,6 +71,11 @@ export class Renewal {
     return this.#loss.signal;
   }
 
+  /** Whether `lost` has aborted, or would have: the signal itself is made for whoever listens to it. */
+  get isLost(): boolean {
+    return this.#phase === "lost";
+  }
+
   /** Resolves while the lease is held, after a renewal where its age or a sleep asks for one; else throws `LEASE_LOST`. */
   async confirm(): Promise<void> {
     for (;;) {
