@@ -33,9 +33,10 @@ export function approvalSubjectOf(input: unknown, workspace: string): ApprovalSu
   };
 }
 
-function commandSubject(line: string): ApprovalSubject {
+function commandSubject(text: string): ApprovalSubject {
+  const line = readCommandLine(text);
   return {
-    readable: readCommandLine(line).plain,
+    readable: line.plain,
     allowedBy: (pattern) => allowsCommand(pattern, line),
     metBy: (pattern) => meetsCommand(pattern, line),
   };

@@ -1,6 +1,7 @@
 /** Patterns of commands, such as `git status*`: for those that may run unasked, and for those that may not run at all. */
 
 import { readCommandLine } from "./command-words.ts";
+import type { CommandLine } from "./command-words.ts";
 
 /** Programs that run what their arguments say: their words may be commands of their own. */
 const carriers: ReadonlySet<string> = new Set([
@@ -44,8 +45,7 @@ const depthMax = 4;
  * Whether the pattern allows the line: the line is one plain command, and its words fit the pattern's one by one. `*`
  * stands for any characters within a word; a pattern that ends in `*` allows further words.
  */
-export function allowsCommand(pattern: string, line: string): boolean {
-  const { plain, commands } = readCommandLine(line);
+export function allowsCommand(pattern: string, { plain, commands }: CommandLine): boolean {
   const [words = []] = commands;
   return plain && wordsFit(wordsOf(pattern), words, 0, textFits);
 }
@@ -54,12 +54,11 @@ export function allowsCommand(pattern: string, line: string): boolean {
  * Whether the pattern is met anywhere in the line: in any command of it, with or without its folder, and behind
  * programs that run other commands. It may be met where nothing would run; it cannot see what a program computes.
  */
-export function meetsCommand(pattern: string, line: string): boolean {
+export function meetsCommand(pattern: string, line: CommandLine): boolean {
   return meets(wordsOf(pattern), line, 0);
 }
 
-function meets(pattern: readonly string[], line: string, depth: number): boolean {
-  const { commands, lost } = readCommandLine(line);
+function meets(pattern: readonly string[], { commands, lost }: CommandLine, depth: number): boolean {
   // What nobody can follow is met by everything.
   return lost || commands.some((words) => meetsWords(pattern, words, depth));
 }
@@ -73,7 +72,7 @@ function meetsWords(pattern: readonly string[], words: readonly string[], depth:
   for (let from = start + 1; from < words.length; from++) {
     const word = words[from] ?? "";
     if (wordsFit(pattern, words, from, nameMeets)) return true;
-    if (depth < depthMax && /\s/.test(word) && meets(pattern, word, depth + 1)) return true;
+    if (depth < depthMax && /\s/.test(word) && meets(pattern, readCommandLine(word), depth + 1)) return true;
   }
   return false;
 }

@@ -15,6 +15,8 @@ export interface CommandLine {
 }
 
 const depthMax = 50;
+// What Linux takes as one argument; a longer line is never run.
+const charactersMax = 131_072;
 
 // Ends a command, or begins one inside another; an assignment, a comment and a pattern are seen by other means.
 const separators: ReadonlySet<string> = new Set([";", "&", "|", "\n", "\r", "(", ")", "`", "{", "}"]);
@@ -22,7 +24,11 @@ const redirections: ReadonlySet<string> = new Set(["<", ">"]);
 // Bash would put something else in their place: a variable, file names, a home folder, an earlier command.
 const computing: ReadonlySet<string> = new Set(["$", "*", "?", "[", "]", "~", "!", "#", "^"]);
 
+const ordinary = /[A-Za-z0-9_./,:@%+=-]/;
+const run = /[A-Za-z0-9_./,:@%+=-]*/y;
+
 export function readCommandLine(text: string): CommandLine {
+  if (text.length > charactersMax) return { plain: false, commands: [], lost: true };
   return new Reader(text).read();
 }
 
@@ -54,6 +60,13 @@ class Reader {
   }
 
   #readOne(character: string): void {
+    if (ordinary.test(character)) {
+      // Most of what there is, in one go.
+      run.lastIndex = this.#position;
+      const rest = run.exec(this.#text)?.[0] ?? "";
+      this.#position += rest.length;
+      return this.#add(character + rest);
+    }
     if (character === " " || character === "\t") return this.#endWord();
     if (character === "'") return this.#readSingleQuoted();
     if (character === '"') return this.#readDoubleQuoted();

@@ -206,12 +206,19 @@ describe("a command that is denied", () => {
   test("without anything denied, allow is allow", () =>
     expect(shell({ shell: "allow" }, "$(echo rm) x")).toBe("allow"));
 
+  test("a line that is longer than any that can run is met by whatever is denied, and never allowed", () => {
+    const command = `echo ${"x".repeat(200_000)}`;
+    expect(shell(rules, command)).toBe("deny");
+    expect(shell({ shell: { allow: ["echo *"], otherwise: "ask" } }, command)).toBe("ask");
+  });
+
   test("long lines are judged in time", () => {
     for (const command of [
-      `${"env ".repeat(50_000)}x`,
+      `${"env ".repeat(30_000)}x`,
       `sh -c '${"sh -c ".repeat(20_000)}'`,
       '"$('.repeat(50_000),
       "(".repeat(100_000),
+      "é".repeat(130_000),
     ]) {
       expect(["allow", "ask", "deny"]).toContain(shell(rules, command));
     }

@@ -52,11 +52,13 @@ test("what is called plain, bash reads as the same words", () => {
     { numRuns: 3_000 },
   );
   expect(plain.length).toBeGreaterThan(100);
-  // As arguments of a function, one a line, a mark before each line: what bash makes of the line.
+  // As arguments of a function, a number before and a separator behind them: what bash makes of each line.
   const script = plain.map(({ text }, index) => `printf '<%s>' ${index}; show ${text}`).join("\n");
-  const bash = spawnSync("bash", ["-c", `show() { printf '[%s]' "$@"; echo; }\n${script}`], { encoding: "utf8" });
+  const bash = spawnSync("bash", ["-c", `show() { printf '[%s]' "$@"; printf '\\036'; }\n${script}`], {
+    encoding: "utf8",
+  });
   expect(bash.stderr).toBe("");
-  expect(bash.stdout.trimEnd().split("\n")).toEqual(
+  expect(bash.stdout.split("\x1E").slice(0, -1)).toEqual(
     plain.map(({ words }, index) => `<${index}>${words.map((word) => `[${word}]`).join("")}`),
   );
 });

@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import type { RequestListener } from "node:http";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
-import { systemHost } from "@turnkeeper/kernel";
+import { CodedError, systemHost } from "@turnkeeper/kernel";
 import { virtualHost } from "@turnkeeper/kernel/testing";
 import { expect, test } from "vitest";
 import { createFetchUrlTool } from "../src/index.ts";
@@ -232,6 +232,25 @@ test("broken connections and names that are not known are told in words", async 
   expect((await rejection(tool.execute({ url: "http://unknown.test/" }, context))).message).toContain(
     "its name is not known",
   );
+});
+
+test("a page that takes for ever to reduce is given up, and the event loop stays free meanwhile", async () => {
+  const { context, moved } = await workbench();
+  // Each tag looks through all that are open: hours for a page of this size.
+  const html = "<div>".repeat(400_000);
+  const server = await webServer((_request, response) =>
+    response.writeHead(200, { "content-type": "text/html" }).end(html),
+  );
+  const host = virtualHost();
+  const tool = createFetchUrlTool({ host }, { allowHosts: [server.host] });
+  const call = rejection(tool.execute({ url: `http://${server.host}/` }, context));
+  await moved;
+  await host.advance(10_000);
+  const error = await call;
+  expect(error).toMatchObject({ code: "FETCH_FAILED" });
+  expect(error.message).toContain("takes too long to reduce to text; try raw");
+  expect(CodedError.is(error) && error.context["receipt"]).toEqual({ steps: [{ step: "terminate", ended: true }] });
+  expect(host.pendingTimerCount()).toBe(0);
 });
 
 test("a long text is answered in parts", async () => {
