@@ -43,7 +43,14 @@ export type WithTurnResult<Value> =
 
 export type WithTurnOptions = Omit<
   AgentOptions,
-  "system" | "workspace" | "maxIterations" | "modelAttempts" | "toolConcurrency" | "budget" | "guardrails"
+  | "system"
+  | "workspace"
+  | "maxIterations"
+  | "modelAttempts"
+  | "toolConcurrency"
+  | "budget"
+  | "guardrails"
+  | "compaction"
 > &
   Pick<RunOptions, "inputId" | "onBusy">;
 

@@ -61,3 +61,14 @@ describe("a conversation over its threshold", () => {
     expect(model.turns).toHaveLength(3);
   });
 });
+
+describe("the options of compaction", () => {
+  it.each([
+    [{ threshold: 1.5 }, /compaction\.threshold: expected a share of at most 1, got 1\.5/],
+    [{ threshold: 0 }, /compaction\.threshold: expected a finite number above 0, got 0/],
+    [{ contextTimeoutMs: Number.NaN }, /compaction\.contextTimeoutMs: expected a finite number above 0, got NaN/],
+    [{ treshold: 0.5 }, /treshold/],
+  ])("are refused by name: %j", async (compaction: object, told) => {
+    await expect(bench.agentOn(talkativeModel([], counted("S")), { compaction })).rejects.toThrow(told);
+  });
+});
