@@ -1,7 +1,8 @@
 import type { SessionRecords } from "../session.ts";
 import { sessionFactsOf } from "../session-facts.ts";
 import { titleOf } from "../title.ts";
-import type { MemoryState, SessionRow } from "./memory-state.ts";
+import type { SessionRow } from "./memory-rows.ts";
+import type { MemoryState } from "./memory-state.ts";
 
 /** Makes a session of records that `importOf` answered and that is not there yet. */
 export function addImported(state: MemoryState, records: SessionRecords): SessionRow {

@@ -11,7 +11,8 @@ import type {
 } from "../inbox.ts";
 import { digestOf } from "../json.ts";
 import type { LeaseView } from "../lease.ts";
-import type { MemoryState, SessionRow } from "./memory-state.ts";
+import type { SessionRow } from "./memory-rows.ts";
+import type { MemoryState } from "./memory-state.ts";
 
 /** An ended input that never reached a turn leaves its id free to be offered again. */
 function mayBeOfferedAgain(input: InputRecord): boolean {

@@ -4,8 +4,9 @@ import type { PendingInput } from "../inbox.ts";
 import type { AcquireRequest, AcquireResult, LeaseStore, LeaseView, ReleaseResult, RenewResult } from "../lease.ts";
 import type { Predecessor } from "../turn.ts";
 import { absorbSpool } from "./memory-replay.ts";
-import { storeError } from "./memory-state.ts";
-import type { LeaseRow, MemoryState } from "./memory-state.ts";
+import { storeError } from "./memory-rows.ts";
+import type { LeaseRow } from "./memory-rows.ts";
+import type { MemoryState } from "./memory-state.ts";
 
 type Admission = { readonly kind: "free"; readonly input?: PendingInput } | Exclude<AcquireResult, { kind: "granted" }>;
 

@@ -2,7 +2,9 @@ import type { EntryDraft } from "../entry.ts";
 import { digestOf } from "../json.ts";
 import { fateOfStep } from "../spool.ts";
 import type { SpooledStep } from "../spool.ts";
-import type { MemoryState, SessionRow } from "./memory-state.ts";
+import { pairingFault } from "./memory-drafts.ts";
+import type { SessionRow } from "./memory-rows.ts";
+import type { MemoryState } from "./memory-state.ts";
 
 /** Brings back what the session's turns had produced when a store refused it; steps of unknown turns go on waiting. */
 export function absorbSpool(state: MemoryState, sessionId: string): void {
@@ -46,6 +48,6 @@ function absorbEntry(
     if (session.digestByKey.get(key) === digest) return;
     key = `${draft.key}/${number}`;
   }
-  const joins = mayJoin && key === draft.key && state.pairingFault(session, turnId, [draft]) === undefined;
+  const joins = mayJoin && key === draft.key && pairingFault(session, turnId, [draft]) === undefined;
   state.addEntries(session, turnId, [{ key, body: draft.body }], { atMs: keptAtMs, late: !joins });
 }

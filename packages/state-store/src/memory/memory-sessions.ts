@@ -3,8 +3,9 @@ import type { ImportResult, SessionPage, SessionRecord, SessionRecords, SessionS
 import { sessionFactsOf } from "../session-facts.ts";
 import { titleOf } from "../title.ts";
 import { addImported } from "./memory-import.ts";
-import { storeError } from "./memory-state.ts";
-import type { MemoryState, SessionRow } from "./memory-state.ts";
+import { storeError } from "./memory-rows.ts";
+import type { SessionRow } from "./memory-rows.ts";
+import type { MemoryState } from "./memory-state.ts";
 
 function recordOf(row: SessionRow): SessionRecord {
   const { sessionId, createdAtMs, updatedAtMs, revision, entries, lastSeq, givenTitle, turns } = row;

@@ -2,92 +2,20 @@
  * The state behind the in-memory reference, and the steps that several ports share. Rows are immutable values that
  * are replaced, so nothing a caller was given ever changes under it.
  */
-import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
-import type { CompactionHealth } from "../compaction-health.ts";
 import { firstWaiter, nowOf, standingOf, withPredecessor } from "../decisions.ts";
 import type { BootInstant, QueuedInput } from "../decisions.ts";
 import { callsOf, takenEntry, unknownOutcome } from "../entry.ts";
-import type { Entry, EntryDraft } from "../entry.ts";
-import type { StoreErrorCode } from "../errors.ts";
-import type { Grant, Holder } from "../identity.ts";
-import type { InputEnd, InputRecord, TakenInput } from "../inbox.ts";
+import type { EntryDraft } from "../entry.ts";
+import type { Grant } from "../identity.ts";
+import type { InputEnd, TakenInput } from "../inbox.ts";
 import { digestOf } from "../json.ts";
 import type { HandOver, LeaseView } from "../lease.ts";
 import type { SpooledStep } from "../spool.ts";
-import type {
-  EndedTurn,
-  Predecessor,
-  RunningTurn,
-  SettledTurn,
-  StopRequest,
-  TurnOutcome,
-  TurnRecord,
-} from "../turn.ts";
-import type { Usage } from "../entry.ts";
-
-export interface LeaseRow {
-  readonly fencingToken: number;
-  /** Absent: free. The row itself is never deleted, or the token would start again (LEASE-2). */
-  readonly held?: {
-    readonly holder: Holder;
-    readonly ttlMs: number;
-    readonly renewCount: number;
-    readonly expires: BootInstant;
-    readonly acquiredAtMs: number;
-    readonly expiresAtMs: number;
-  };
-}
-
-export interface InputRow {
-  readonly record: InputRecord;
-  readonly wokenAt?: BootInstant;
-}
-
-interface OpenCall {
-  readonly turnId: string;
-  readonly callId: string;
-  readonly name: string;
-}
-
-export interface SessionRow {
-  readonly sessionId: string;
-  readonly createdAtMs: number;
-  updatedAtMs: number;
-  revision: number;
-  compactionCount: number;
-  compactionHealth: CompactionHealth | undefined;
-  lastSeq: number;
-  readonly entries: Entry[];
-  /** Where each entry stands among those of all sessions, by its index: the order in which they were stored. */
-  readonly storedNos: number[];
-  /** What it was named; empty: not at all. */
-  givenTitle: string;
-  /** Where a summary stands among the entries: at the end of what it replaced. */
-  readonly summaryPlace: Map<string, number>;
-  readonly digestByKey: Map<string, string>;
-  readonly openCalls: Map<string, OpenCall>;
-  readonly inputs: Map<string, InputRow>;
-  readonly turns: Map<string, TurnRecord>;
-}
-
-export interface TurnEnd {
-  readonly outcome: TurnOutcome;
-  readonly reason?: string | undefined;
-  readonly detail?: string | undefined;
-  readonly stop?: StopRequest | undefined;
-  readonly usage?: Usage | undefined;
-}
-
-export function storeError(
-  code: StoreErrorCode,
-  message: string,
-  context: Record<string, unknown> = {},
-): CodedError<StoreErrorCode> {
-  return new CodedError(code, message, { context });
-}
-
-const callKey = (turnId: string, callId: string): string => JSON.stringify([turnId, callId]);
+import type { EndedTurn, Predecessor, RunningTurn, SettledTurn } from "../turn.ts";
+import { callKey } from "./memory-drafts.ts";
+import { newSession, storeError } from "./memory-rows.ts";
+import type { LeaseRow, SessionRow, TurnEnd } from "./memory-rows.ts";
 
 export class MemoryState {
   readonly sessions: Map<string, SessionRow> = new Map();
@@ -119,23 +47,7 @@ export class MemoryState {
   ensureSession(sessionId: string, atMs: number = this.wallMs()): SessionRow {
     const known = this.sessions.get(sessionId);
     if (known) return known;
-    const row: SessionRow = {
-      sessionId,
-      createdAtMs: atMs,
-      updatedAtMs: atMs,
-      revision: 0,
-      compactionCount: 0,
-      compactionHealth: undefined,
-      lastSeq: 0,
-      entries: [],
-      storedNos: [],
-      givenTitle: "",
-      summaryPlace: new Map(),
-      digestByKey: new Map(),
-      openCalls: new Map(),
-      inputs: new Map(),
-      turns: new Map(),
-    };
+    const row = newSession(sessionId, atMs);
     this.sessions.set(sessionId, row);
     return row;
   }
@@ -189,54 +101,6 @@ export class MemoryState {
     if (!session || !head) return { pendingCount: queue.length };
     this.wake(session, head);
     return { pendingCount: queue.length, head: head.input };
-  }
-
-  /** The drafts that are not stored yet, each key once; rejects with `ENTRY_CONFLICT` on a key with other content. */
-  unknownDrafts(session: SessionRow, drafts: readonly EntryDraft[]): EntryDraft[] {
-    const inThisStep = new Map<string, string>();
-    return drafts.filter((draft) => {
-      const digest = digestOf(draft.body);
-      const known = session.digestByKey.get(draft.key) ?? inThisStep.get(draft.key);
-      inThisStep.set(draft.key, digest);
-      if (known === undefined) return true;
-      if (known === digest) return false;
-      throw storeError(
-        "ENTRY_CONFLICT",
-        `Entry ${draft.key} of session ${session.sessionId} is stored with other content.`,
-        { key: draft.key },
-      );
-    });
-  }
-
-  /** Refuses calls and results that would break the pairing, before anything is written (PAIR-1). */
-  checkPairing(session: SessionRow, turnId: string, drafts: readonly EntryDraft[]): void {
-    const fault = this.pairingFault(session, turnId, drafts);
-    if (fault) throw storeError("STORE_CONTRACT", fault.problem, { callId: fault.callId });
-  }
-
-  /** What would break the pairing of the turn's calls and results; nothing where all of it pairs. */
-  pairingFault(
-    session: SessionRow,
-    turnId: string,
-    drafts: readonly EntryDraft[],
-  ): { readonly callId: string; readonly problem: string } | undefined {
-    const open = new Set(session.openCalls.keys());
-    const opened = new Set(
-      session.entries
-        .filter((entry) => entry.turnId === turnId && !entry.late)
-        .flatMap((entry) => callsOf(entry.body).map((call) => call.callId)),
-    );
-    for (const { body } of drafts) {
-      for (const { callId } of callsOf(body)) {
-        if (opened.has(callId)) return { callId, problem: `Tool call ${callId} is stored twice in turn ${turnId}.` };
-        opened.add(callId);
-        open.add(callKey(turnId, callId));
-      }
-      if (body.role !== "tool" || open.delete(callKey(turnId, body.callId))) continue;
-      const { callId } = body;
-      return { callId, problem: `A result for tool call ${callId} of turn ${turnId} has no open call.` };
-    }
-    return undefined;
   }
 
   addEntries(

@@ -4,7 +4,8 @@ import { MemoryInbox } from "./memory-inbox.ts";
 import { MemoryLeases } from "./memory-leases.ts";
 import { MemorySessions } from "./memory-sessions.ts";
 import { MemorySpool } from "./memory-spool.ts";
-import { MemoryState, storeError } from "./memory-state.ts";
+import { storeError } from "./memory-rows.ts";
+import { MemoryState } from "./memory-state.ts";
 import { MemoryTranscript } from "./memory-transcript.ts";
 import { MemoryTurns } from "./memory-turns.ts";
 

@@ -16,8 +16,10 @@ import type {
   TranscriptStore,
 } from "../transcript.ts";
 import { searchTerms, snippetOf } from "../search-text.ts";
-import { storeError } from "./memory-state.ts";
-import type { MemoryState, SessionRow } from "./memory-state.ts";
+import { checkPairing, unknownDrafts } from "./memory-drafts.ts";
+import { storeError } from "./memory-rows.ts";
+import type { SessionRow } from "./memory-rows.ts";
+import type { MemoryState } from "./memory-state.ts";
 
 const cursorPattern = /^[1-9]\d{0,14}$/;
 
@@ -56,11 +58,11 @@ export class MemoryTranscript implements TranscriptStore {
     const { grant, turnId, entries, settledInputs = [] } = request;
     const known = this.#state.sessions.get(grant.sessionId);
     // Keys before the token: a step that is already there was committed, whoever holds the session now.
-    const drafts = known ? this.#state.unknownDrafts(known, entries) : entries;
+    const drafts = known ? unknownDrafts(known, entries) : entries;
     if (known && entries.length > 0 && drafts.length === 0) return { kind: "committed", revision: known.revision };
     if (!this.#state.grantStands(grant)) return { kind: "stale-token" };
     const { session } = this.#state.runningIn(grant.sessionId, turnId);
-    this.#state.checkPairing(session, turnId, drafts);
+    checkPairing(session, turnId, drafts);
     for (const { inputId, end } of settledInputs) {
       const input = session.inputs.get(inputId)?.record;
       const isOurs = input !== undefined && input.state !== "pending" && input.turnId === turnId;
@@ -80,8 +82,7 @@ export class MemoryTranscript implements TranscriptStore {
   async applyCompaction(request: CompactionRequest): Promise<CompactionResult> {
     const { grant, turnId, basis, summary, health } = request;
     const known = this.#state.sessions.get(grant.sessionId);
-    if (known && this.#state.unknownDrafts(known, [summary]).length === 0)
-      return { kind: "applied", revision: known.revision };
+    if (known && unknownDrafts(known, [summary]).length === 0) return { kind: "applied", revision: known.revision };
     if (!this.#state.grantStands(grant)) return { kind: "stale-token" };
     const { session } = this.#state.runningIn(grant.sessionId, turnId);
     if (session.compactionCount !== basis.compactionCount) return { kind: "stale-basis" };

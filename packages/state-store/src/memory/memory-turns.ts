@@ -11,7 +11,8 @@ import type {
   TurnStore,
 } from "../turn.ts";
 import { absorbSpool } from "./memory-replay.ts";
-import { storeError } from "./memory-state.ts";
+import { checkPairing, unknownDrafts } from "./memory-drafts.ts";
+import { storeError } from "./memory-rows.ts";
 import type { MemoryState } from "./memory-state.ts";
 
 export class MemoryTurns implements TurnStore {
@@ -72,10 +73,10 @@ export class MemoryTurns implements TurnStore {
     }
     if (turn.fencingToken !== grant.fencingToken || turn.holder.holderId !== grant.holderId)
       return { kind: "stale-token" };
-    const drafts = state.unknownDrafts(session, entries);
+    const drafts = unknownDrafts(session, entries);
     if (turn.state === "running") {
       if (!state.grantStands(grant)) return { kind: "stale-token" };
-      state.checkPairing(session, turnId, drafts);
+      checkPairing(session, turnId, drafts);
       state.addEntries(session, turnId, drafts);
       state.closeTurn(session, turn, request);
       state.predecessors.delete(grant.sessionId);

@@ -269,17 +269,17 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
   },
   {
     id: "same-key-other-content",
-    file: "memory/memory-state",
-    find: `      throw storeError(
-        "ENTRY_CONFLICT",`,
+    file: "memory/memory-drafts",
+    find: `    throw storeError(
+      "ENTRY_CONFLICT",`,
     replace: `      void storeError(
-        "ENTRY_CONFLICT",`,
+      "ENTRY_CONFLICT",`,
     guards: "7.6",
     tests: ["conformance"],
   },
   {
     id: "same-entry-stored-twice",
-    file: "memory/memory-state",
+    file: "memory/memory-drafts",
     find: "if (known === digest) return false;",
     replace: "if (known === digest) return true;",
     guards: "7.6",
@@ -508,9 +508,9 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
     file: "memory/memory-transcript",
     find: `if (!this.#state.grantStands(grant)) return { kind: "stale-token" };
     const { session } = this.#state.runningIn(grant.sessionId, turnId);
-    this.#state.checkPairing`,
+    checkPairing`,
     replace: `const { session } = this.#state.runningIn(grant.sessionId, turnId);
-    this.#state.checkPairing`,
+    checkPairing`,
     guards: "APPEND-1",
     tests: ["conformance"],
   },
@@ -568,15 +568,14 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
   {
     id: "summary-repeated",
     file: "memory/memory-transcript",
-    find: `if (known && this.#state.unknownDrafts(known, [summary]).length === 0)
-      return { kind: "applied", revision: known.revision };`,
+    find: 'if (known && unknownDrafts(known, [summary]).length === 0) return { kind: "applied", revision: known.revision };',
     replace: "",
     guards: "COMP-1",
     tests: ["conformance"],
   },
   {
     id: "call-stored-twice",
-    file: "memory/memory-state",
+    file: "memory/memory-drafts",
     find: "if (opened.has(callId))",
     replace: 'if (opened.has(""))',
     guards: "PAIR-1",
@@ -584,7 +583,7 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
   },
   {
     id: "result-without-a-call",
-    file: "memory/memory-state",
+    file: "memory/memory-drafts",
     find: 'if (body.role !== "tool" || open.delete(callKey(turnId, body.callId))) continue;',
     replace: `open.delete(body.role === "tool" ? callKey(turnId, body.callId) : "");
       if (body.role !== "tool" || body.callId !== "") continue;`,
@@ -626,7 +625,7 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
   {
     id: "replayed-call-unpaired",
     file: "memory/memory-replay",
-    find: " && state.pairingFault(session, turnId, [draft]) === undefined;",
+    find: " && pairingFault(session, turnId, [draft]) === undefined;",
     replace: ";",
     guards: "PAIR-1",
     tests: ["conformance"],
