@@ -97,7 +97,9 @@ export class Admission {
         if (reclaim) continue;
       } else {
         this.#waiting.refused(answer.head.runner);
-        if ((await wakeHead(this.#deps, this.#sessionId, answer.head)) === "gone") continue;
+        // A head in this process is woken through the bells of its session, and ours is one of them.
+        const woken = this.#bell.deafTo(() => wakeHead(this.#deps, this.#sessionId, answer.head));
+        if ((await woken) === "gone") continue;
       }
       const change = await this.#change();
       if (change.kind === "over") return this.#told("busy");

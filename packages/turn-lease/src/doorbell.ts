@@ -15,6 +15,14 @@ export class Doorbell {
     this.#answer?.();
   };
 
+  /** What `act` rings at once is no news to the waiter. */
+  deafTo<Result>(act: () => Result): Result {
+    const hadRung = this.#hasRung;
+    const result = act();
+    this.#hasRung = hadRung;
+    return result;
+  }
+
   /** Resolves `true` at a ring, `false` after `ms` milliseconds. One waiter at a time. */
   async wait(ms: number): Promise<boolean> {
     if (!this.#hasRung) {

@@ -138,7 +138,9 @@ class Presence implements ProcessPresence {
   async wake(target: ProcessIdentity, sessionId: string, id?: string): Promise<WakeResult> {
     const told = await this.#ask(target, { id, wake: sessionId });
     if (typeof told === "string") return told;
-    return told.woken || told.active ? "woken" : "unknown-here";
+    // Whoever else listens for the session there does not make up for the one that is meant.
+    const isThere = id === undefined ? told.woken : told.active;
+    return isThere ? "woken" : "unknown-here";
   }
 
   close(): Promise<void> {

@@ -1,6 +1,8 @@
 import { expect, test, vi } from "vitest";
 import type { WaitingView } from "../src/options.ts";
-import { scene, session, watch } from "./scene.ts";
+import { createPeriodicScheduler } from "@turnkeeper/periodic-scheduler";
+import { acquireTurnLease, openProcessPresence } from "@turnkeeper/turn-lease";
+import { scene, session, tamper, watch } from "./scene.ts";
 
 test("a free session is granted at once, with no word of waiting", async () => {
   const { start, close } = scene();
@@ -226,3 +228,39 @@ test("belief counts from the question that was granted, not from those that were
   await lease.release();
   await close();
 });
+
+test.each([
+  ["gone", "granted", 3],
+  ["slow to claim", undefined, 4],
+] as const)(
+  "rule 7.10: a head in this very process that is %s does not make its waiter spin, which listens there too",
+  async (fate, kind, acquiresMax) => {
+    const { host, store, close } = scene();
+    const presence = await openProcessPresence({ host });
+    const scheduler = createPeriodicScheduler({ host });
+    const head = { ...presence.identity, runnerId: "head" };
+    const own = { ...presence.identity, runnerId: "own" };
+    using _own = presence.register("own");
+    const registration = fate === "gone" ? undefined : presence.register("head");
+    await store.inbox.offer({ sessionId: session, inputId: "1", text: "first", onBusy: "wait", runner: head });
+    await store.inbox.offer({ sessionId: session, inputId: "2", text: "second", onBusy: "wait", runner: own });
+    const leases = tamper(store.leases);
+    const stop = new AbortController();
+    const waiting = watch(
+      acquireTurnLease({ store: leases, inbox: store.inbox, scheduler, host, presence }, session, {
+        begin: { turnId: "t", runnerId: "own" },
+        signal: stop.signal,
+      }),
+    );
+    await host.advance(400);
+    expect(leases.callCounts.acquire).toBeLessThanOrEqual(acquiresMax);
+    expect(waiting.value?.kind).toBe(kind);
+    stop.abort();
+    await host.advance(10);
+    if (waiting.value?.kind === "granted") await waiting.value.lease.release();
+    registration?.[Symbol.dispose]();
+    await presence.close();
+    await scheduler.close();
+    await close();
+  },
+);
