@@ -5,6 +5,7 @@ import { interruptMutations } from "./table/interrupt.ts";
 import { periodicSchedulerMutations } from "./table/periodic-scheduler.ts";
 import { stateStoreSqliteMutations } from "./table/state-store-sqlite.ts";
 import { stateStoreMutations } from "./table/state-store.ts";
+import { toolsMutations } from "./table/tools.ts";
 import { turnLeaseMutations } from "./table/turn-lease.ts";
 import { turnLivenessMutations } from "./table/turn-liveness.ts";
 
@@ -18,4 +19,5 @@ export const mutationTable: readonly Mutation[] = [
   ...compressionFenceMutations,
   ...periodicSchedulerMutations,
   ...agentCoreMutations,
+  ...toolsMutations,
 ];
