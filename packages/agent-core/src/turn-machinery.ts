@@ -109,6 +109,8 @@ export interface ConductSettings {
 
 /** How often a running turn looks for a stop request; a wake-up through the socket comes first. */
 const stopPollMs = 250;
+/** How long a body may take to end once it was stopped softly, before the stop becomes a hard one. */
+const softGraceMs = 60_000;
 /** How long a body may take to end once it was stopped hard, before the turn ends without it. */
 const bodyGraceMs = 10_000;
 
@@ -145,25 +147,39 @@ function settledEnding(interrupt: TurnInterrupt, wanted: TurnEnding): TurnEnding
   return wasStopped && wanted.outcome === "answered" ? { ...wanted, ...interruptedEnding(interrupt) } : wanted;
 }
 
-/** Settles with the body, or `graceMs` after a hard stop without it; its late end is then nobody's business. */
+/** A soft stop that the body did not heed becomes a hard one, of the same reason and by the same. */
+function harden(interrupt: TurnInterrupt): void {
+  const { reason = "user-stop", by } = interrupt.current ?? {};
+  const asked = by === undefined ? "The turn was asked to stop" : `The turn was asked to stop by ${by}`;
+  const message = `${asked}, did not end within ${softGraceMs / 1000} s, and was stopped hard.`;
+  void interrupt.interrupt({ hard: true, reason, message, ...(by === undefined ? {} : { by }) });
+}
+
+/** Settles with the body, or a while after a stop without it; its late end is then nobody's business. */
 async function bodyOrDetach(host: Host, interrupt: TurnInterrupt, body: Promise<TurnEnding>): Promise<TurnEnding> {
-  const { hardSignal } = interrupt;
-  let disarm = (): void => {};
+  const { signal, hardSignal } = interrupt;
+  let cancelTimer = (): void => {};
+  let detach = (): void => {};
   const detached = new Promise<TurnEnding>((resolve) => {
-    const arm = (): void => {
-      const cancel = host.timers.after(bodyGraceMs, () => resolve(interruptedEnding(interrupt)));
-      disarm = cancel;
-    };
-    if (hardSignal.aborted) return arm();
-    hardSignal.addEventListener("abort", arm, { once: true });
-    disarm = () => hardSignal.removeEventListener("abort", arm);
+    detach = () => resolve(interruptedEnding(interrupt));
   });
+  const arm = (): void => {
+    cancelTimer();
+    cancelTimer = hardSignal.aborted
+      ? host.timers.after(bodyGraceMs, detach)
+      : host.timers.after(softGraceMs, () => harden(interrupt));
+  };
+  if (signal.aborted) arm();
+  signal.addEventListener("abort", arm, { once: true });
+  hardSignal.addEventListener("abort", arm, { once: true });
   try {
     return await Promise.race([body, detached]);
   } catch (error) {
     return endingOf(error, interrupt);
   } finally {
-    disarm();
+    cancelTimer();
+    signal.removeEventListener("abort", arm);
+    hardSignal.removeEventListener("abort", arm);
   }
 }
 

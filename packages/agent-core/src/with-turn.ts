@@ -84,8 +84,8 @@ function handleOf({ store }: Pick<Required<MachineryDeps>, "store">, scope: Turn
  * caller's input ends that turn as failed and is thrown again then.
  *
  * A repeated `inputId` runs no body again and has no value: it follows the first call to its end, and is told it as
- * `ended` with that outcome. A body that ignores a soft stop is not cut; one that ignores a hard stop is left behind
- * after 10 s.
+ * `ended` with that outcome. A body that ignores a soft stop for 60 s is stopped hard, and one that ignores that is
+ * left behind after 10 s.
  */
 export async function withTurn<Value>(
   deps: MachineryDeps,

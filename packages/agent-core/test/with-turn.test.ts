@@ -200,3 +200,30 @@ it("a body that asks for a turn on its own session is refused at once", async ()
   await settled(outer);
   await expect(outer).rejects.toMatchObject({ code: "TURN_REENTRANT" });
 });
+
+it("a body that works on in spite of a soft stop is stopped hard after a minute, and left behind soon after", async () => {
+  let isWanted = true;
+  const running = turn("go", async (handle) => {
+    while (isWanted) {
+      handle.progress("loop");
+      await new Promise<void>((resolve) => void bench.host.timers.after(1000, resolve));
+    }
+  });
+  await bench.host.advance(1000);
+  const stop = { hard: false, reason: "user-stop", by: "test" } as const;
+  expect(await requestStop({ store: bench.store, presence }, "s", stop)).toMatchObject({ kind: "requested" });
+  await bench.host.advance(60_000);
+  expect(await bench.store.turns.running("s")).toHaveLength(1);
+  await bench.host.advance(11_000);
+  expect(await bench.store.turns.running("s")).toEqual([]);
+  expect(await ended(running)).toMatchObject({
+    finished: {
+      outcome: "interrupted",
+      reason: "user-stop",
+      by: "test",
+      detail: "The turn was asked to stop by test, did not end within 60 s, and was stopped hard.",
+    },
+  });
+  isWanted = false;
+  await bench.host.advance(1000);
+});

@@ -134,7 +134,7 @@ export function unknownOutcome(call: { readonly callId: string; readonly name: s
     name: call.name,
     status: "unknown",
     output:
-      "Outcome unknown: the process that ran this call ended before it could record a result. Check before repeating it.",
+      "Outcome unknown: the turn ended before a result of this call was recorded. It may have had its effect, or have it yet: check before repeating it.",
   };
 }
 
