@@ -1,7 +1,15 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { runInside } from "./inside/command-line.ts";
 import { eventsOf, makeHome, startCli, startOnTerminal } from "./outside/built-cli.ts";
 import { compatibleConfig, openAiCall, openAiStall, openAiText, serveModel } from "./outside/model-server.ts";
+
+function catchesSigterm(pid: number): boolean {
+  const [, caught = "0"] = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return ((BigInt(`0x${caught}`) >> 14n) & 1n) === 1n;
+}
 
 describe("stopping a turn", () => {
   it("Ctrl-C once stops it softly: what came is kept, exit 130, and the session works", async () => {
@@ -49,6 +57,36 @@ describe("stopping a turn", () => {
     expect(eventsOf(ended.stdout).at(-1)).toMatchObject({ outcome: "interrupted", reason: "shutdown" });
     expect(ended.code).toBe(130);
   });
+
+  // When it catches signals is read in /proc.
+  it.runIf(process.platform === "linux")(
+    "SIGTERM while the message is being stored leaves it to the next run, and stores it once",
+    async () => {
+      const server = await serveModel(openAiText("first"), openAiText("both"), openAiText("both"));
+      const home = makeHome(compatibleConfig(server));
+      expect(await runInside(["run", "first", "--session", "s"], { home })).toMatchObject({ code: 0 });
+      const lock = new Database(path.join(home, "state.db"));
+      lock.exec("BEGIN IMMEDIATE");
+      const run = startCli(["run", "second", "--session", "s", "--input-id", "second", "--json"], { home });
+      // It catches the signal from the moment on in which it offers its message.
+      await expect.poll(() => catchesSigterm(run.pid), { timeout: 20_000 }).toBe(true);
+      run.child.kill("SIGTERM");
+      // Time for the signal to be seen; the message cannot be stored meanwhile.
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      expect(run.stdout).toBe("");
+      lock.exec("COMMIT");
+      lock.close();
+      const ended = await run.ended;
+      expect(eventsOf(ended.stdout).at(-1)).toMatchObject({ outcome: "queued", reason: "shutdown" });
+      expect(ended.code).toBe(130);
+      expect(server.requests).toHaveLength(1);
+      expect(await runInside(["run", "third", "--session", "s"], { home })).toMatchObject({ code: 0 });
+      const shown = await runInside(["sessions", "show", "s", "--json"], { home });
+      expect(JSON.parse(shown.stdout)).toMatchObject({
+        inputs: [{ end: "answered" }, { inputId: "second", end: "answered" }, { end: "answered" }],
+      });
+    },
+  );
 
   it("Ctrl-C while it waits leaves the message in the queue; the next run takes it", async () => {
     const server = await serveModel(openAiStall("held"), openAiText("both"));

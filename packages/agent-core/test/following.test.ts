@@ -1,5 +1,6 @@
 import { verifyRecords } from "@turnkeeper/state-store";
 import type { StateStore } from "@turnkeeper/state-store";
+import { openProcessPresence } from "@turnkeeper/turn-lease";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Agent, Turn } from "../src/index.ts";
 import { createBench } from "./bench.ts";
@@ -185,4 +186,19 @@ describe("a call that follows another's input", () => {
     running.stop();
     expect(await bench.finished(following)).toMatchObject({ outcome: "answered", text: "run by the follower" });
   });
+});
+
+it("a follower that is woken looks at once", async () => {
+  const { owned, following } = await followed();
+  owned.stop();
+  expect(await bench.finished(owned)).toMatchObject({ outcome: "interrupted" });
+  let hasEnded = false;
+  void following.result.then(() => (hasEnded = true));
+  await bench.host.settle();
+  expect(hasEnded).toBe(false);
+  const presence = await openProcessPresence({ host: bench.host });
+  await presence.wake(presence.identity, "s");
+  await bench.host.settle();
+  expect(hasEnded).toBe(true);
+  await presence.close();
 });

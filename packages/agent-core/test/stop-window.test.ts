@@ -29,6 +29,24 @@ function delayGrants(): void {
 
 const interrupted = { outcome: "interrupted", reason: "user-stop" };
 
+it("a grant that began no turn is given back, and its call told what became of the input", async () => {
+  const { leases } = bench.store;
+  const acquire = leases.acquire.bind(leases);
+  // As of a store that forgets to say what the turn took.
+  leases.acquire = async (request) => {
+    const { input: _input, ...result } = (await acquire(request)) as Awaited<ReturnType<typeof acquire>> & {
+      readonly input?: unknown;
+    };
+    leases.acquire = acquire;
+    return result as Awaited<ReturnType<typeof acquire>>;
+  };
+  const { agent, model } = await bench.agent([{ text: "next" }]);
+  expect(await bench.finished(agent.run("s", "go"))).toMatchObject({ outcome: "interrupted", reason: "crashed" });
+  expect(model.requests).toEqual([]);
+  expect(await leases.read("s")).toBeUndefined();
+  expect(await bench.finished(agent.run("s", "again"))).toMatchObject({ outcome: "answered", text: "next" });
+});
+
 describe("a stop asked before it is known who runs the call", () => {
   it("soft, in the same breath as the run, reaches the turn that is granted: nothing of it begins", async () => {
     const { agent, model } = await bench.agent([{ text: "never asked" }]);
