@@ -29,6 +29,12 @@ export const leftTurn: CallEnd = {
   detail: "Shut down. The turn runs on in its process; ask with the same input id how it ended.",
 };
 
+/** The turn was asked to stop hard, and its process does not answer. */
+export function unansweredStopEnd(holder: HolderView): CallEnd {
+  const detail = `The turn was asked to stop, but its process (pid ${holder.pid} on ${holder.host}) does not answer; it ends once that goes on. Ask with the same input id how it ended.`;
+  return { outcome: "queued", reason: "user-stop", detail };
+}
+
 /** Nothing became of the input; the same call may be made again. */
 export const sessionBusy: CallEnd = { outcome: "busy", reason: "session_busy", retryable: true };
 

@@ -1,7 +1,7 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { InputRecord, PendingInput, Runner, TakenInput, TurnRecord } from "@turnkeeper/state-store";
-import { endOfStoreFailure, leftInQueue, leftTurn, shutDownEnd, unfollowedEnd } from "./call-end.ts";
+import { endOfStoreFailure, leftInQueue, leftTurn, shutDownEnd, unansweredStopEnd, unfollowedEnd } from "./call-end.ts";
 import { reportDefect } from "./defect.ts";
 import { reapTurns } from "./reaper.ts";
 import type { ReapDeps } from "./reaper.ts";
@@ -13,6 +13,9 @@ import type { CallEnd, StopOptions, TurnCall } from "./turn-call.ts";
 const lookEveryMs = 400;
 /** Between two judgements of whoever runs the input. */
 const judgeEveryMs = 2000;
+
+/** How long the process of a turn may take over a hard stop before it is asked whether it answers at all. */
+const answerGraceMs = 2000;
 
 export type FollowDeps = ReapDeps & {
   readonly host: Host;
@@ -34,7 +37,9 @@ type Look = { readonly end: CallEnd } | "rejoin" | undefined;
  *   | -------------------- | ---------------------------- | --------------------- | -------------------------- |
  *   | pending, another's   | ends the following alone     | ends the following    | goes on                    |
  *   | pending, nobody's    | soft: so; hard: it cancels   | ends the following    | is run here                |
- *   | taken by a turn      | asks exactly that turn       | ends the following    | goes on to the turn's end  |
+ *   | taken by a turn      | asks exactly that turn; hard | ends the following    | goes on to the turn's end  |
+ *   |                      | and unanswered: ends the     |                       |                            |
+ *   |                      | following, after a grace     |                       |                            |
  *   | settled              | ends as it was stored        | so                    | so                         |
  */
 class Following {
@@ -43,6 +48,7 @@ class Following {
   #turn: TurnRecord | undefined;
   #hasWaitedOut = false;
   #told: StopOptions | undefined;
+  #toldAtMs = Number.POSITIVE_INFINITY;
   #judgedAtMs = Number.NEGATIVE_INFINITY;
   #isRung = false;
   #wake = (): void => {};
@@ -91,6 +97,7 @@ class Following {
     if (this.#turn?.turnId !== turnId) this.#turn = await store.turns.read(sessionId, turnId);
     if (this.#turn) await this.#passStopOn(this.#turn);
     if (closing.aborted) return { end: leftTurn };
+    if (this.#turn && (await this.#isStopUnanswered(this.#turn))) return { end: unansweredStopEnd(this.#turn.holder) };
     if (this.#hasWaitedOut) return { end: unfollowedEnd(this.#call) };
     this.#call.waiting(this.#turn?.holder);
     if (this.#isJudgementDue()) await this.#reap(sessionId);
@@ -104,6 +111,13 @@ class Following {
     const { hard = false, by = "caller" } = stopRequest;
     await requestStop(this.#deps, sessionId, { hard, reason: "user-stop", by, fencingToken });
     this.#told = stopRequest;
+    this.#toldAtMs = this.#deps.host.clock.monotonicMs();
+  }
+
+  /** A process that is stopped or out of reach may hold its turn for as long as the lease lasts: a hard stop is not. */
+  async #isStopUnanswered({ holder }: TurnRecord): Promise<boolean> {
+    if (!this.#told?.hard || this.#deps.host.clock.monotonicMs() - this.#toldAtMs < answerGraceMs) return false;
+    return (await this.#deps.presence.probe(holder, holder.holderId)) === "unknown";
   }
 
   async #lookAtQueue({ sessionId, runner }: PendingInput): Promise<Look> {

@@ -2,6 +2,8 @@ import { verifyRecords } from "@turnkeeper/state-store";
 import type { StateStore } from "@turnkeeper/state-store";
 import { openProcessPresence } from "@turnkeeper/turn-lease";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { defineTool } from "../src/index.ts";
 import type { Agent, Turn } from "../src/index.ts";
 import { createBench } from "./bench.ts";
 import type { Bench } from "./bench.ts";
@@ -109,6 +111,71 @@ describe("INT-2: a stop of a call that follows another's input", () => {
     await closing;
     running.stop();
     await bench.finished(running);
+  });
+});
+
+describe("a call that follows a turn whose process does not answer", () => {
+  /** A turn of a process of which nothing may be concluded: it exists, and cannot be asked. */
+  async function followedInSilence(): Promise<Turn> {
+    const holder = { instanceId: "stopped", host: "here", bootId: bench.host.clock.bootId, pid: process.pid };
+    const runner = { ...holder, runnerId: "stopped-runner" };
+    await bench.store.inbox.offer({ sessionId: "s", inputId: "pay", text: "pay", onBusy: "wait", runner });
+    const begin = { turnId: "silent-turn", runnerId: "stopped-runner" };
+    await bench.store.leases.acquire({
+      sessionId: "s",
+      holder: { ...holder, holderId: "silent" },
+      ttlMs: 300_000,
+      begin,
+    });
+    const { agent } = await bench.agent([]);
+    const following = agent.run("s", "pay", { inputId: "pay" });
+    await bench.host.advance(10);
+    return following;
+  }
+
+  it("goes on through a soft stop, and is let go of by a hard one, which stays asked for", async () => {
+    const following = await followedInSilence();
+    let outcome: string | undefined;
+    void following.result.then((finished) => (outcome = finished.outcome));
+    following.stop();
+    await bench.host.advance(10_000);
+    expect(outcome).toBeUndefined();
+    const beforeMs = bench.host.clock.monotonicMs();
+    following.stop({ hard: true });
+    expect(await bench.finished(following)).toMatchObject({
+      outcome: "queued",
+      reason: "user-stop",
+      detail: expect.stringContaining(`pid ${process.pid} on here`),
+    });
+    expect(bench.host.clock.monotonicMs() - beforeMs).toBeLessThan(3000);
+    expect((await bench.store.turns.running("s"))[0]?.turn).toMatchObject({
+      turnId: "silent-turn",
+      stop: { hard: true, reason: "user-stop" },
+    });
+  });
+
+  it("control: a process that answers is waited for, though its turn takes its time over a hard stop", async () => {
+    const deaf = defineTool({
+      name: "deaf",
+      description: "Ignores every stop.",
+      input: z.object({}),
+      execute: () => new Promise<string>(() => {}),
+    });
+    const { agent: owner } = await bench.agent([{ calls: [{ name: "deaf", input: {} }] }], {}, [deaf]);
+    const { agent } = await bench.agent([]);
+    const owned = owner.run("s", "pay", { inputId: "pay" });
+    await bench.host.advance(10);
+    // The holder's loop is busy elsewhere: the stop takes longer than the grace to be seen.
+    const { turns } = bench.store;
+    const stopRequest = turns.stopRequest.bind(turns);
+    turns.stopRequest = async () => undefined;
+    const following = agent.run("s", "pay", { inputId: "pay" });
+    await bench.host.advance(10);
+    following.stop({ hard: true });
+    await bench.host.advance(5000);
+    turns.stopRequest = stopRequest;
+    expect(await bench.finished(following)).toMatchObject({ outcome: "interrupted", reason: "user-stop" });
+    expect(await bench.finished(owned)).toMatchObject({ outcome: "interrupted" });
   });
 });
 

@@ -148,13 +148,14 @@ export function adoptInput(tx: Transaction, session: SessionRow, inputId: string
   );
 }
 
-/** Makes orphans of what this runner was to run; they keep their places. */
-export function orphanInputs(tx: Transaction, session: SessionRow, runnerId: string): number {
+/** Makes orphans of what this runner was to run, or of one input of it; they keep their places. */
+export function orphanInputs(tx: Transaction, session: SessionRow, runnerId: string, inputId?: string): number {
   return tx.rows.run(
     `UPDATE input SET runner_id = NULL, runner = NULL, woken_boot_id = NULL, woken_boot_ms = NULL
-     WHERE session_no = ? AND turn_id IS NULL AND ended_as IS NULL AND runner_id = ?`,
+     WHERE session_no = ? AND turn_id IS NULL AND ended_as IS NULL AND runner_id = ? AND input_id = coalesce(?, input_id)`,
     session.session_no,
     runnerId,
+    inputId ?? null,
   );
 }
 

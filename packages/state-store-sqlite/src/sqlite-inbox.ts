@@ -125,10 +125,10 @@ export class SqliteInbox implements InboxStore {
     );
   }
 
-  abandon(sessionId: string, runnerId: string): Promise<number> {
+  abandon(sessionId: string, runnerId: string, inputId?: string): Promise<number> {
     return this.#handle.write("ordinary", `abandon inputs of session ${sessionId}`, (tx) => {
       const session = findSession(tx, sessionId);
-      return session ? orphanInputs(tx, session, runnerId) : 0;
+      return session ? orphanInputs(tx, session, runnerId, inputId) : 0;
     });
   }
 }

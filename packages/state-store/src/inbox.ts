@@ -109,8 +109,8 @@ export interface InboxStore {
   /** Ends a pending input that no turn has taken; anything else is left as it is and told. Safe to repeat. */
   withdraw(sessionId: string, inputId: string, end: "cancelled" | "expired"): Promise<WithdrawResult>;
   /**
-   * Makes orphans of what this runner was to run in this session: it is dead, or it leaves. The inputs keep their
-   * places. Answers how many there were.
+   * Makes orphans of what this runner was to run in this session, or of the one input of it: it is dead, or it leaves.
+   * The inputs keep their places. Answers how many there were.
    */
-  abandon(sessionId: string, runnerId: string): Promise<number>;
+  abandon(sessionId: string, runnerId: string, inputId?: string): Promise<number>;
 }

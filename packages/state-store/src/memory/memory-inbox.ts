@@ -101,9 +101,12 @@ export class MemoryInbox implements InboxStore {
     return { kind: "withdrawn" };
   }
 
-  async abandon(sessionId: string, runnerId: string): Promise<number> {
+  async abandon(sessionId: string, runnerId: string, inputId?: string): Promise<number> {
     const session = this.#state.sessions.get(sessionId);
-    const own = this.#state.queueOf(session).filter(({ input }) => input.runner?.runnerId === runnerId);
+    const isMeant = (id: string): boolean => inputId === undefined || id === inputId;
+    const own = this.#state
+      .queueOf(session)
+      .filter(({ input }) => input.runner?.runnerId === runnerId && isMeant(input.inputId));
     for (const { input } of own) this.#orphan(session, input);
     return own.length;
   }

@@ -171,6 +171,28 @@ export const inboxCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "INBOX-ABANDON-ONE",
+    title: "to abandon one input of a runner makes an orphan of that one alone, where it is that runner's",
+    async run({ open }) {
+      const store = await open();
+      await offered(store, "a", "input-1");
+      await offered(store, "b", "input-2");
+      await offered(store, "a", "input-3");
+      const runners = async (): Promise<readonly unknown[]> =>
+        (await store.inbox.pending(session)).map((input) => [input.inputId, input.runner?.runnerId]);
+      assert.equal(await store.inbox.abandon(session, "runner-a", "input-2"), 0);
+      assert.equal(await store.inbox.abandon(session, "runner-a", "input-3"), 1);
+      assert.deepEqual(await runners(), [
+        ["input-1", "runner-a"],
+        ["input-2", "runner-b"],
+        ["input-3", undefined],
+      ]);
+      assert.equal(await store.inbox.abandon(session, "runner-a", "input-3"), 0);
+      await take(store, "a", { begin: beginOf("a") });
+      assert.equal(await store.inbox.abandon(session, "runner-a", "input-1"), 0);
+    },
+  },
+  {
     id: "INBOX-TEXT",
     title: "any well-formed text comes back as it was offered, and the same text is the same input",
     async run({ open, reopen }) {
