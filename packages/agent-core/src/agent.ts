@@ -49,7 +49,7 @@ export interface Agent extends AsyncDisposable {
   /**
    * Runs one input on a session: accepted means stored, and a stored input has exactly one durable end. Answers at once
    * with the call; its events and its result follow. Throws `SESSION_ID_INVALID`, `INPUT_EMPTY`, `INPUT_TOO_LARGE`,
-   * `INPUT_ID_INVALID`, `TURN_REENTRANT` or `AGENT_CLOSED`, and nothing is stored then.
+   * `INPUT_ID_INVALID`, `OPTION_INVALID`, `TURN_REENTRANT` or `AGENT_CLOSED`, and nothing is stored then.
    */
   run(sessionId: string, input: string, options?: RunOptions): Turn;
   /**

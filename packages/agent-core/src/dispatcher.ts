@@ -48,6 +48,12 @@ function checkedInputId(inputId: string): string {
   );
 }
 
+function checkedDuration(option: string, valueMs: number | undefined, leastMs: number): number | undefined {
+  if (valueMs === undefined || (Number.isFinite(valueMs) && valueMs >= leastMs)) return valueMs;
+  const message = `Run option ${option}: expected a finite number of milliseconds of at least ${leastMs}, got ${String(valueMs)}.`;
+  throw new CodedError("OPTION_INVALID", message, { context: { option } });
+}
+
 /** Whether a call is over once others are known to run its input. */
 function leavesWhenBusy(onBusy: OnBusy): boolean {
   return onBusy === "queue" || onBusy === "steer" || onBusy === "reject";
@@ -108,7 +114,8 @@ export class Dispatcher implements AsyncDisposable {
       text: checkedInput(input, this.#options),
       onBusy,
       redirect: options.redirect ?? false,
-      waitMs: options.waitMs ?? this.#options.waitMs,
+      waitMs: checkedDuration("waitMs", options.waitMs, 0) ?? this.#options.waitMs,
+      deadlineMs: checkedDuration("deadlineMs", options.deadlineMs, 1),
       approval: options.approval ?? "deny",
     });
     this.#track(this.#start(call));
@@ -124,6 +131,7 @@ export class Dispatcher implements AsyncDisposable {
       text: "",
       onBusy: "reject",
       waitMs: 0,
+      deadlineMs: undefined,
       approval: "deny",
       redirect: false,
     });

@@ -49,6 +49,12 @@ export interface RunnerDeps extends TurnDeps {
 /** The runner of a session competes as long as it has calls; each call has a patience of its own. */
 const competeMs = 7 * 24 * 3_600_000;
 
+/** The deadline that the callers of one input give its turn: the earliest. */
+function earliestDeadlineMs(calls: readonly TurnCall[]): number | undefined {
+  const deadlines = calls.flatMap(({ request: { deadlineMs } }) => (deadlineMs === undefined ? [] : [deadlineMs]));
+  return deadlines.length === 0 ? undefined : Math.min(...deadlines);
+}
+
 /** Makes orphans of the inputs that this runner will not run. Where the store refuses, it is asked again. */
 export async function leaveToOthers(
   deps: Pick<RunnerDeps, "host" | "store" | "runner" | "leaveLater">,
@@ -211,7 +217,7 @@ export class SessionRunner {
           this.#waiting.heldBy(this.#deps.runner);
         },
       },
-      { liveness: this.#options.liveness },
+      { liveness: this.#options.liveness, deadlineMs: earliestDeadlineMs(calls) },
       {
         onStalled: (idleMs, lastProgress) => emit({ type: "turn.stalled", idleMs: Math.round(idleMs), lastProgress }),
         onResumed: () => emit({ type: "turn.resumed" }),

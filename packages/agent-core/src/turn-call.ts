@@ -18,6 +18,11 @@ export interface RunOptions {
   readonly redirect?: boolean;
   /** How long to wait for a busy session, in milliseconds. Default: the agent's. */
   readonly waitMs?: number;
+  /**
+   * How long the turn may take once it has begun, in milliseconds; then it is stopped hard, as `deadline`. Counts where
+   * the turn runs for this call, not where the call follows it elsewhere. Default: as long as it moves.
+   */
+  readonly deadlineMs?: number;
   /** Who may run tools that need approval. Default `deny`. */
   readonly approval?: Approval;
 }
@@ -71,6 +76,7 @@ export interface CallRequest {
   readonly onBusy: OnBusy;
   readonly redirect: boolean;
   readonly waitMs: number;
+  readonly deadlineMs: number | undefined;
   readonly approval: Approval;
 }
 

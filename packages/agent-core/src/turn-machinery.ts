@@ -10,6 +10,7 @@
  *   lease lost ──────────────▶ interrupt (hard, unconditional, `lease-lost`)
  *   watchdog + claim ────────▶ interrupt (hard, vetoed by progress, `stalled`)
  *   stop asked in the store ─▶ interrupt (as asked)
+ *   deadline of the run ─────▶ interrupt (hard, `deadline`)
  *   caller, shutdown ────────▶ interrupt
  *   interrupt ───────────────▶ body (signal), and after a grace the body is left behind
  *   body's end ──────────────▶ one `turns.end` that settles and releases
@@ -20,7 +21,7 @@ import type { CompressionFence } from "@turnkeeper/compression-fence";
 import { createTurnInterrupt } from "@turnkeeper/interrupt";
 import type { TurnInterrupt } from "@turnkeeper/interrupt";
 import { CodedError } from "@turnkeeper/kernel";
-import type { Host } from "@turnkeeper/kernel";
+import type { Cancel, Host } from "@turnkeeper/kernel";
 import type { SharedScheduler } from "@turnkeeper/periodic-scheduler";
 import type {
   EntryDraft,
@@ -105,6 +106,8 @@ export interface ConductedTurn {
 
 export interface ConductSettings {
   readonly liveness: { readonly timeoutMs: number; readonly pollMs: number } | undefined;
+  /** How long the turn may take, in milliseconds from its start. Absent: as long as it moves. */
+  readonly deadlineMs?: number | undefined;
 }
 
 /** How often a running turn looks for a stop request; a wake-up through the socket comes first. */
@@ -183,6 +186,14 @@ async function bodyOrDetach(host: Host, interrupt: TurnInterrupt, body: Promise<
   }
 }
 
+function endAtDeadline(host: Host, interrupt: TurnInterrupt, deadlineMs: number | undefined): Cancel {
+  if (deadlineMs === undefined) return () => {};
+  const message = `The turn did not end within ${durationText(deadlineMs)}, which was all the time it had.`;
+  return host.timers.after(deadlineMs, () => {
+    void interrupt.interrupt({ hard: true, reason: "deadline", by: "deadline", message });
+  });
+}
+
 /** Runs `body` as the turn that `lease` was granted for, and ends it. Never rejects: every failure is an ending. */
 export async function conductTurn(
   deps: TurnDeps,
@@ -209,6 +220,8 @@ export async function conductTurn(
   };
   if (lease.lost.aborted) onLost();
   lease.lost.addEventListener("abort", onLost, { once: true });
+
+  const cancelDeadline = endAtDeadline(host, interrupt, settings.deadlineMs);
 
   let isReadingStop = false;
   const readStop = async (): Promise<void> => {
@@ -277,6 +290,7 @@ export async function conductTurn(
   };
 
   const wanted = settledEnding(interrupt, await bodyOrDetach(host, interrupt, body(scope)));
+  cancelDeadline();
 
   // What a tool left in the background ends with its turn, while the turn still holds the session.
   if (mayHaveProcesses) await deps.endProcesses?.(processMarkerOf(turnId)).catch(() => {});

@@ -18,7 +18,7 @@ export interface TurnHandle {
   readonly fencingToken: number;
   /** What this turn answers: the caller's own input, or an older one that waited without a process to run it. */
   readonly input: Pick<TakenInput, "inputId" | "text">;
-  /** Aborts on any stop of the turn: lease lost, stalled, user stop, shutdown. Hand it to every call that takes one. */
+  /** Aborts on any stop of the turn: lease lost, stalled, user stop, deadline, shutdown. Hand it to every call that takes one. */
   readonly signal: AbortSignal;
   /** Says that the turn moved. A loop that says nothing for its bound is taken for stuck and stopped. */
   progress(kind: string, detail?: string): void;
@@ -52,7 +52,7 @@ export type WithTurnOptions = Omit<
   | "guardrails"
   | "compaction"
 > &
-  Pick<RunOptions, "inputId" | "onBusy">;
+  Pick<RunOptions, "inputId" | "onBusy" | "deadlineMs">;
 
 function handleOf({ store }: Pick<Required<MachineryDeps>, "store">, scope: TurnScope, input: TakenInput): TurnHandle {
   const { sessionId, turnId, grant, interrupt, clock } = scope;
@@ -94,7 +94,7 @@ export async function withTurn<Value>(
   body: (turn: TurnHandle) => Promise<Value>,
   options: WithTurnOptions = {},
 ): Promise<WithTurnResult<Value>> {
-  const { inputId, onBusy, ...rest } = options;
+  const { inputId, onBusy, deadlineMs, ...rest } = options;
   const resolved = resolveAgentOptions(rest, process.cwd());
   const { closeOwn, ...machinery } = await openMachinery(deps);
   let own: { readonly value: Value } | { readonly error: unknown } | undefined;
@@ -115,6 +115,7 @@ export async function withTurn<Value>(
     call = dispatcher.run(sessionId, input, {
       ...(inputId === undefined ? {} : { inputId }),
       ...(onBusy === undefined ? {} : { onBusy }),
+      ...(deadlineMs === undefined ? {} : { deadlineMs }),
     });
     const finished = await call.result;
     if (own && "error" in own && finished.outcome === "failed") throw own.error;
