@@ -5,13 +5,25 @@ import type { Screen } from "./display/screen.ts";
 /** After so long it is worth a line that this process stays to run other people's messages. */
 const queueNoticeMs = 300;
 
-/** Whoever holds a session runs what is queued on it before it leaves; Ctrl-C leaves the rest to others. */
+/** Whoever holds a session runs what is queued on it before it leaves. */
 export async function runQueue({ agent }: SeatedAgent, screen: Screen): Promise<void> {
   const cancel = systemHost.timers.after(queueNoticeMs, () => {
     screen.note(
-      screen.noteStyle.dim("Running what is queued on this session before leaving; Ctrl-C leaves it to others."),
+      screen.noteStyle.dim("Running what is queued on this session before leaving; Ctrl-C leaves the rest to others."),
     );
   });
   await agent.idle();
   cancel();
+}
+
+/**
+ * Leaves what is queued to others. A message that a turn has is not given back: it goes to its end, or is stopped now
+ * when that is asked for.
+ */
+export function leaveQueue({ agent }: SeatedAgent, screen: Screen, options: { readonly hard: boolean }): void {
+  if (!options.hard)
+    screen.note(
+      screen.noteStyle.dim("The rest is left to others. What runs goes to its end; Ctrl-C again stops it now."),
+    );
+  void agent.close({ drain: !options.hard });
 }

@@ -15,7 +15,7 @@ import { Dispatcher } from "./dispatcher.ts";
 import { resolveAgentOptions } from "./options.ts";
 import type { AgentOptions, ResolvedAgentOptions } from "./options.ts";
 import type { EndProcesses } from "./process-marker.ts";
-import type { TurnBody } from "./session-runner.ts";
+import type { CloseOptions, TurnBody } from "./session-runner.ts";
 import { toolSet } from "./tool-input.ts";
 import type { ToolSet } from "./tool-input.ts";
 import type { AnyTool } from "./tool.ts";
@@ -63,8 +63,11 @@ export interface Agent extends AsyncDisposable {
   stop(sessionId: string, options?: StopOptions): Promise<RequestStopResult>;
   /** Resolves once every turn and every queued input that this agent must run has ended. */
   idle(): Promise<void>;
-  /** Stops what runs as `shutdown`, leaves what waits to others, and lets go of everything. Safe to repeat. */
-  close(): Promise<void>;
+  /**
+   * Stops what runs as `shutdown`, or with `drain` lets it end, leaves what waits to others, and lets go of everything.
+   * Safe to repeat: a further call without `drain` stops what one with it let run.
+   */
+  close(options?: CloseOptions): Promise<void>;
 }
 
 interface LoopParts {
@@ -135,8 +138,8 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
   const body = loopBody(parts, resolved);
   const liveness = boundedBySilence(resolved.liveness, deps.model.silenceMs);
   const dispatcher = new Dispatcher({ ...machinery, body, endProcesses: deps.endProcesses }, { ...resolved, liveness });
-  const close = async (): Promise<void> => {
-    await dispatcher.close();
+  const close = async (closeOptions?: CloseOptions): Promise<void> => {
+    await dispatcher.close(closeOptions);
     await closeOwn();
   };
   return {
@@ -146,6 +149,6 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
     stop: (sessionId, stopOptions) => dispatcher.stop(sessionId, stopOptions),
     idle: () => dispatcher.idle(),
     close,
-    [Symbol.asyncDispose]: close,
+    [Symbol.asyncDispose]: () => close(),
   };
 }

@@ -11,7 +11,7 @@ import { deadGrantOf, reapTurns } from "./reaper.ts";
 import { refuseReentry } from "./reentry.ts";
 import { checkedSessionId } from "./session-id.ts";
 import { leaveToOthers, SessionRunner } from "./session-runner.ts";
-import type { RunnerDeps, TurnBody } from "./session-runner.ts";
+import type { CloseOptions, RunnerDeps, TurnBody } from "./session-runner.ts";
 import { requestStop } from "./stop.ts";
 import { TurnCall } from "./turn-call.ts";
 import type { RunOptions, StopOptions, Turn } from "./turn-call.ts";
@@ -287,14 +287,19 @@ export class Dispatcher implements AsyncDisposable {
     }
   }
 
-  close(): Promise<void> {
-    return (this.#closed ??= this.#close());
+  close(options: CloseOptions = {}): Promise<void> {
+    if (this.#closed && !options.drain) void this.#closeRunners(options);
+    return (this.#closed ??= this.#close(options));
   }
 
-  async #close(): Promise<void> {
+  async #closeRunners(options: CloseOptions): Promise<void> {
+    await Promise.all([...this.#runners.values()].map((runner) => runner.close(options)));
+  }
+
+  async #close(options: CloseOptions): Promise<void> {
     // What is on its way here sees this before it starts anything.
     this.#closing.abort();
-    await Promise.all([...this.#runners.values()].map((runner) => runner.close()));
+    await this.#closeRunners(options);
     await this.#reaper.cancel({ waitMs: 1000 });
     await this.idle();
     this.#registration[Symbol.dispose]();

@@ -36,6 +36,7 @@ type Look = { readonly end: CallEnd } | "rejoin" | undefined;
  *   | the input is         | a stop, soft or hard         | closing, patience out | else                       |
  *   | -------------------- | ---------------------------- | --------------------- | -------------------------- |
  *   | pending, another's   | ends the following alone     | ends the following    | goes on                    |
+ *   | pending, our own     | soft: leaves it to others    | ends the following    | is run here                |
  *   | pending, nobody's    | soft: so; hard: it cancels   | ends the following    | is run here                |
  *   | taken by a turn      | asks exactly that turn; hard | ends the following    | goes on to the turn's end  |
  *   |                      | and unanswered: ends the     |                       |                            |
@@ -125,7 +126,13 @@ class Following {
     const { stopRequest } = this.#call;
     if (closing.aborted) return { end: shutDownEnd };
     if (this.#hasWaitedOut) return { end: unfollowedEnd(this.#call) };
-    if (runner?.runnerId === this.#deps.runner.runnerId) return "rejoin";
+    if (runner?.runnerId === this.#deps.runner.runnerId) {
+      if (!stopRequest || stopRequest.hard) return "rejoin";
+      // Left to others before that is said: what this runner is to run, it runs (rule 7.10).
+      await store.inbox.abandon(sessionId, runner.runnerId, this.#call.request.inputId);
+      this.#isRung = true;
+      return undefined;
+    }
     // Nobody else's: a hard stop cancels it, which is the runner's to carry out.
     if (runner === undefined) return stopRequest && !stopRequest.hard ? { end: leftInQueue } : "rejoin";
     if (stopRequest || this.#isJudgementDue()) {

@@ -35,6 +35,11 @@ export interface TurnBody {
   ended?(sessionId: string, conducted: ConductedTurn): void;
 }
 
+export interface CloseOptions {
+  /** Let what runs go to its end; a second `close` without it stops that. Default false. */
+  readonly drain?: boolean;
+}
+
 export interface RunnerDeps extends TurnDeps {
   readonly runner: Runner;
   readonly body: TurnBody;
@@ -81,7 +86,8 @@ export class SessionRunner {
   #acquiring: AbortController | undefined;
   #current: { readonly inputId: string; readonly interrupt: TurnInterrupt } | undefined;
   #hasOrphans = false;
-  #isClosing = false;
+  /** `draining`: what runs goes to its end, and nothing else begins. */
+  #closing: "draining" | "stopping" | undefined;
 
   constructor(deps: RunnerDeps, options: ResolvedAgentOptions, sessionId: string) {
     this.#deps = deps;
@@ -118,11 +124,14 @@ export class SessionRunner {
     await this.#loop;
   }
 
-  /** Stops the running turn as `shutdown`, leaves what waits in the queue for others, and resolves when all has ended. */
-  async close(): Promise<void> {
-    this.#isClosing = true;
+  /**
+   * Stops the running turn as `shutdown`, or with `drain` lets it end, leaves what waits in the queue for others, and
+   * resolves when all has ended. Called again without `drain` it stops what still runs.
+   */
+  async close({ drain = false }: CloseOptions = {}): Promise<void> {
+    this.#closing = drain && this.#closing !== "stopping" ? "draining" : "stopping";
     this.#acquiring?.abort();
-    if (this.#current) this.#shutDown(this.#current.interrupt);
+    if (this.#current && this.#closing === "stopping") this.#shutDown(this.#current.interrupt);
     await this.#loop;
     await leaveToOthers(this.#deps, this.#sessionId);
     this.#waiting.shutDown();
@@ -135,13 +144,13 @@ export class SessionRunner {
   }
 
   #start(): void {
-    if (this.#loop || this.#isClosing) return;
+    if (this.#loop || this.#closing !== undefined) return;
     this.#loop = this.#run();
   }
 
   async #run(): Promise<void> {
     try {
-      while (!this.#isClosing && (!this.#waiting.isEmpty || this.#hasOrphans)) await this.#runOne();
+      while (this.#closing === undefined && (!this.#waiting.isEmpty || this.#hasOrphans)) await this.#runOne();
     } catch (error) {
       await this.#waiting.fail(error);
       await leaveToOthers(this.#deps, this.#sessionId);
@@ -205,7 +214,7 @@ export class SessionRunner {
         clock,
         onInterrupt: (interrupt) => {
           this.#current = { inputId: input.inputId, interrupt };
-          if (this.#isClosing) this.#shutDown(interrupt);
+          if (this.#closing === "stopping") this.#shutDown(interrupt);
           for (const call of calls) {
             call.started(turnId, lease.fencingToken);
             call.keptBy({

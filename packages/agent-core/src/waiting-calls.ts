@@ -54,7 +54,7 @@ export class WaitingCalls {
   take(inputId: string): readonly TurnCall[] {
     const calls = this.#byInput.get(inputId) ?? [];
     this.#byInput.delete(inputId);
-    return calls;
+    return calls.filter(({ isFinished }) => !isFinished);
   }
 
   /** Somebody has the session: the calls say so, and those that were stopped meanwhile end. */
@@ -84,7 +84,7 @@ export class WaitingCalls {
    * failed must not run later. Where the store does not take even that, they become orphans or stay.
    */
   async fail(error: unknown): Promise<void> {
-    // One that was told its message stays in the queue is not among them.
+    // One that was told its end is not among them.
     for (const call of this.#takeAll().filter(({ isFinished }) => !isFinished)) {
       const withdrawn = await this.#withdrawInput(call, "cancelled").catch(() => undefined);
       if (withdrawn?.kind === "taken" || withdrawn?.kind === "settled") this.#deps.follow(call);
@@ -99,7 +99,17 @@ export class WaitingCalls {
   leaveStopped(): void {
     const leaving = this.#all().filter((call) => call.isWaiting && call.stopRequest && !this.#cancels(call));
     if (leaving.length === 0 || this.#deps.callBackRequest()) return;
-    for (const call of leaving) call.finish(leftInQueue);
+    for (const call of leaving) this.#leave(call);
+  }
+
+  /** Nobody waits here for the input any more, unless another call does: it is to be left to others. */
+  #leave(call: TurnCall): void {
+    const { inputId } = call.request;
+    if (this.#isWantedByOthers(call)) return call.finish(leftInQueue);
+    const sharers = (this.#byInput.get(inputId) ?? []).filter((other) => other !== call && !other.isFinished);
+    if (sharers.length > 0) this.#byInput.set(inputId, sharers);
+    else this.#byInput.delete(inputId);
+    this.#deps.follow(call);
   }
 
   #all(): TurnCall[] {

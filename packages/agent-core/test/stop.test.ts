@@ -164,8 +164,8 @@ describe("a stop", () => {
   });
 
   it("rule 7.18: of a waiting call leaves its input in the queue when soft and cancels it when hard", async () => {
-    const holder = await bench.agent([{ silentAfter: "…" }]);
-    const waiter = await bench.agent([{ text: "later" }]);
+    const holder = await bench.agent([{ silentAfter: "…" }, { text: "run by whoever has the session" }]);
+    const waiter = await bench.agent([]);
     const running = holder.agent.run("s", "go");
     await bench.host.advance(10);
     const hard = waiter.agent.run("s", "cancel me");
@@ -176,13 +176,61 @@ describe("a stop", () => {
     await bench.host.advance(10);
     soft.stop();
     expect(await bench.finished(soft)).toMatchObject({ outcome: "queued", reason: "user-stop" });
-    expect((await bench.store.inbox.pending("s")).map((input) => input.text)).toEqual(["keep me"]);
+    // Nobody waits for it there any more: it is left to whoever has the session next.
+    expect(await bench.store.inbox.pending("s")).toMatchObject([{ text: "keep me" }]);
+    expect((await bench.store.inbox.pending("s"))[0]).not.toHaveProperty("runner");
     running.stop();
     await bench.finished(running);
     await bench.host.advance(1000);
     expect(await bench.store.inbox.read("s", soft.inputId)).toMatchObject({ state: "settled", end: "answered" });
     expect(await bench.store.inbox.read("s", hard.inputId)).toMatchObject({ state: "settled", end: "cancelled" });
+    expect(waiter.model.requests).toEqual([]);
   });
+
+  it("of a waiting call takes its input from no other call that waits for it", async () => {
+    const { agent: holder } = await bench.agent([{ silentAfter: "…" }]);
+    const { agent } = await bench.agent([{ text: "for the patient one" }]);
+    const running = holder.run("s", "go");
+    await bench.host.advance(10);
+    const [hasty, patient] = ["hasty", "patient"].map(() => agent.run("s", "both", { inputId: "both" }));
+    await bench.host.advance(10);
+    hasty?.stop();
+    expect(hasty && (await bench.finished(hasty))).toMatchObject({ outcome: "queued", reason: "user-stop" });
+    expect(await bench.store.inbox.pending("s")).toMatchObject([{ runner: { instanceId: expect.any(String) } }]);
+    running.stop();
+    expect(patient && (await bench.finished(patient))).toMatchObject({ outcome: "answered" });
+  });
+
+  it.each([false, true])(
+    "by a close that drains begins nothing more, and stops what runs only when closed again (again: %s)",
+    async (again) => {
+      let answer = (): void => {};
+      const told = new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      const { agent } = await bench.agent([
+        async ({ abortSignal }) => {
+          await Promise.race([told, new Promise((resolve) => abortSignal?.addEventListener("abort", resolve))]);
+          return { text: "to its end" };
+        },
+      ]);
+      const running = agent.run("s", "one");
+      await bench.host.advance(10);
+      const queued = agent.run("s", "two", { onBusy: "queue" });
+      await bench.finished(queued);
+      const closing = agent.close({ drain: true });
+      await bench.host.advance(3000);
+      expect(await bench.store.turns.running("s")).toHaveLength(1);
+      const closed = again ? agent.close() : undefined;
+      if (!again) answer();
+      expect(await bench.finished(running)).toMatchObject(
+        again ? { outcome: "interrupted", reason: "shutdown" } : { outcome: "answered", text: "to its end" },
+      );
+      await bench.host.advance(2000);
+      await Promise.all([closing, closed]);
+      expect(await bench.store.inbox.read("s", queued.inputId)).toMatchObject({ state: "pending" });
+    },
+  );
 
   it("by closing the agent ends what runs as shutdown and leaves what waits to others", async () => {
     const { agent } = await bench.agent([{ silentAfter: "…" }]);

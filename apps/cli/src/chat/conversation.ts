@@ -21,8 +21,8 @@ export interface ConversationDeps {
   readonly onFinished: (finished: TurnFinished) => Promise<void>;
 }
 
-/** A message that was handed to a turn which was running. */
-interface HandedOver {
+/** A message whose call is over and whose input is not. */
+interface PendingMessage {
   readonly inputId: string;
   readonly text: string;
   readonly sessionId: string;
@@ -41,7 +41,10 @@ export class Conversation {
   /** The call whose answer is being shown. */
   #current: Turn | undefined;
   readonly #calls: { readonly turn: Turn; readonly isTold: boolean }[] = [];
-  #handedOver: HandedOver[] = [];
+  /** Handed to a turn that was running. */
+  #handedOver: PendingMessage[] = [];
+  /** No longer waited for; they stay in the queue. */
+  #left: PendingMessage[] = [];
   #showing: Promise<void> | undefined;
   #lastFinished: TurnFinished | undefined;
   /** Turns whose answers have been shown since something was handed over. */
@@ -79,6 +82,7 @@ export class Conversation {
     const inputId = this.#firstInputId ?? systemHost.random.id();
     this.#firstInputId = undefined;
     const { sessionId } = this;
+    this.#returnToLeft(sessionId);
     const turn = this.#seated.agent.run(sessionId, text, {
       ...runOptionsOf(flags),
       ...(onBusy ? { onBusy } : {}),
@@ -86,8 +90,10 @@ export class Conversation {
       approval,
     });
     void turn.result.then(({ outcome, reason }) => {
-      // Queued as asked; one that merely stopped waiting has a reason, and tells it itself.
-      if (outcome === "queued" && reason === undefined) this.#handOver({ inputId, text, sessionId });
+      if (outcome !== "queued") return;
+      // One that merely stopped waiting has a reason, and tells it itself.
+      if (reason === undefined) this.#handOver({ inputId, text, sessionId });
+      else this.#left.push({ inputId, text, sessionId });
     });
     this.#show(turn, onBusy === "steer" || onBusy === "queue");
   }
@@ -108,7 +114,26 @@ export class Conversation {
     while (this.#showing) await this.#showing;
   }
 
-  #handOver(message: HandedOver): void {
+  /**
+   * What stands before a new message in its session's queue is run first, and is shown here: nothing of this person's
+   * runs unseen. Where others have answered it meanwhile, their answer is.
+   */
+  #returnToLeft(sessionId: string): void {
+    const messages = this.#left.filter((message) => message.sessionId === sessionId);
+    this.#left = this.#left.filter((message) => message.sessionId !== sessionId);
+    for (const message of messages) this.#wait(message);
+  }
+
+  #wait({ inputId, text, sessionId }: PendingMessage): void {
+    const { approval } = this.#deps;
+    const turn = this.#seated.agent.run(sessionId, text, { inputId, onBusy: "wait", approval });
+    void turn.result.then(({ outcome, reason }) => {
+      if (outcome === "queued" && reason !== undefined) this.#left.push({ inputId, text, sessionId });
+    });
+    this.#show(turn, true);
+  }
+
+  #handOver(message: PendingMessage): void {
     this.#handedOver.push(message);
     const { screen } = this.#deps;
     screen.note(
@@ -142,17 +167,14 @@ export class Conversation {
 
   /** Messages that the turn did not take before it ended get their own, and their answers are shown. */
   async #followHandedOver(): Promise<void> {
-    const { seat, approval } = this.#deps;
+    const { seat } = this.#deps;
     const messages = this.#handedOver;
     this.#handedOver = [];
     for (const { inputId, text, sessionId } of messages) {
       const input = await seat.store.inbox.read(sessionId, inputId);
       const turnId = input?.state === "pending" ? undefined : input?.turnId;
       if (!input || (turnId !== undefined && this.#shownTurns.has(turnId))) continue;
-      this.#calls.push({
-        turn: this.#seated.agent.run(sessionId, text, { inputId, onBusy: "wait", approval }),
-        isTold: true,
-      });
+      this.#wait({ inputId, text, sessionId });
     }
     this.#shownTurns.clear();
   }

@@ -13,25 +13,29 @@ import type { CommandIo } from "../command-io.ts";
 import { Screen } from "../display/screen.ts";
 import { JsonLinesView, TextView } from "../display/turn-view.ts";
 import type { TurnView } from "../display/turn-view.ts";
-import { runQueue } from "../leaving.ts";
+import { leaveQueue, runQueue } from "../leaving.ts";
 import { tellNextStep } from "../next-step.ts";
 import { workingFolderOf } from "../places.ts";
 import { StopLadder } from "../stop-ladder.ts";
 import type { TurnFlags } from "../turn-flags.ts";
 
 /** Ctrl-C stops the turn that is shown; where there is none, and where nobody types, it leaves. */
-function ladderOf(io: CommandIo, conversation: Conversation, departure: Departure, isByHand: boolean): StopLadder {
+function ladderOf(
+  io: CommandIo,
+  screen: Screen,
+  conversation: Conversation,
+  departure: Departure,
+  isByHand: boolean,
+): StopLadder {
   const interrupt = (hard: boolean): void => {
+    // Nothing of its own runs: what does was queued by others.
+    if (departure.isLeaving && !conversation.isRunning) return leaveQueue(conversation.seated, screen, { hard });
     const isStopping = conversation.stop({ hard, by: `Ctrl-C, pid ${process.pid}` });
     if (!isStopping || !isByHand) departure.leave();
   };
   return new StopLadder(io, {
     soft: () => interrupt(false),
-    hard: () => {
-      interrupt(true);
-      // Nothing of its own runs: what does was queued by others, and is left to them.
-      if (!conversation.isRunning) void conversation.seated.close();
-    },
+    hard: () => interrupt(true),
     shutdown: () => {
       departure.leave();
       void conversation.seated.close();
@@ -69,7 +73,7 @@ export async function chat(io: CommandIo, flags: TurnFlags): Promise<number> {
     seated,
     sessionId,
   );
-  const ladder = ladderOf(io, conversation, departure, isByHand);
+  const ladder = ladderOf(io, screen, conversation, departure, isByHand);
   const forget = io.stdout.onGone(() => {
     departure.leave();
     conversation.stop({ hard: false, by: `closed output, pid ${process.pid}` });
@@ -84,6 +88,8 @@ export async function chat(io: CommandIo, flags: TurnFlags): Promise<number> {
       );
     const code = isByHand ? await chatByHand(parts, (own) => (ask = own)) : await chatByLines(parts);
     if (!ladder.wasPressed && !io.stdout.isGone) await runQueue(conversation.seated, screen);
+    // Whoever wants to be gone runs nothing more for others; a message of theirs that a turn has goes to its end.
+    await conversation.seated.agent.close({ drain: true });
     return code;
   } finally {
     forget();

@@ -9,7 +9,7 @@ import { Screen } from "../display/screen.ts";
 import { JsonLinesView, showTurn, TextView } from "../display/turn-view.ts";
 import { exitCode } from "../exit-code.ts";
 import { exitCodeOfTurn } from "../failure-code.ts";
-import { runQueue } from "../leaving.ts";
+import { leaveQueue, runQueue } from "../leaving.ts";
 import { readMessage } from "../message.ts";
 import { tellNextStep } from "../next-step.ts";
 import { workingFolderOf } from "../places.ts";
@@ -28,7 +28,7 @@ export async function run(io: CommandIo, message: string | undefined, flags: Tur
   let turn: Turn | undefined;
   const stop = (hard: boolean): void => {
     // The own turn has ended: what runs now is somebody else's message, and this process is to leave it.
-    if (isOver) void seated.close();
+    if (isOver) leaveQueue(seated, screen, { hard });
     else turn?.stop({ hard, by: `Ctrl-C, pid ${process.pid}` });
   };
   const ladder = new StopLadder(io, {
@@ -55,6 +55,8 @@ export async function run(io: CommandIo, message: string | undefined, flags: Tur
     turn = seated.agent.run(sessionId, text, { ...runOptionsOf(flags), approval });
     const finished = await showTurn(turn, flags.json ? new JsonLinesView(io) : new TextView(screen));
     isOver = true;
+    // What was pressed so far was meant for the own turn.
+    ladder.reset();
     await tellNextStep((line) => screen.note(line), finished, context.store.path);
     // A call that stopped waiting leaves at once: its message stays in the queue for whoever comes next.
     if (finished.outcome !== "queued") await runQueue(seated, screen);

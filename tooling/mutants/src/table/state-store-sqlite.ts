@@ -269,8 +269,8 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
   {
     id: "input-of-another-abandoned",
     file: "input-rows",
-    find: "ended_as IS NULL AND runner_id = ?`",
-    replace: "ended_as IS NULL AND ? IS NOT NULL`",
+    find: "ended_as IS NULL AND runner_id = ? AND",
+    replace: "ended_as IS NULL AND ? IS NOT NULL AND",
     guards: "7.10",
     tests: ["conformance"],
     only: "INBOX-ABANDON:",

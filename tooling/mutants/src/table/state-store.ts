@@ -424,10 +424,8 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
   {
     id: "input-of-another-abandoned",
     file: "memory/memory-inbox",
-    find: `input.runner?.runnerId === runnerId);
-    for`,
-    replace: `input.runner !== undefined);
-    for`,
+    find: "input.runner?.runnerId === runnerId && isMeant(",
+    replace: "input.runner !== undefined && isMeant(",
     guards: "7.10",
     tests: ["conformance"],
   },
