@@ -433,7 +433,7 @@ export const agentCoreMutations: readonly Mutation[] = mutationsOf("agent-core",
   {
     id: "turn-granted-in-a-close-runs",
     file: "session-runner",
-    find: "if (this.#isClosing) this.#shutDown(interrupt);",
+    find: 'if (this.#closing === "stopping") this.#shutDown(interrupt);',
     replace: "",
     guards: "TURN-1",
     tests: ["stop-window"],
