@@ -7,7 +7,7 @@ export type CliErrorCode =
   | "USAGE"
   /** The home folder cannot be made or used. Exit 74. */
   | "HOME_UNUSABLE"
-  /** The store that was named is not there. Exit 74. */
+  /** The store that was named is not there, or its file is not and other files of it are. Exit 74. */
   | "STORE_MISSING"
   /** A process uses the store that must be left alone meanwhile. Exit 75. */
   | "STORE_HELD"

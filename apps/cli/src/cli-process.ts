@@ -1,6 +1,7 @@
 import { homedir } from "node:os";
 import { complain } from "./command-io.ts";
 import type { CommandIo } from "./command-io.ts";
+import { exhaustionText, isExhaustion } from "./exhaustion.ts";
 import { exitCode } from "./exit-code.ts";
 import { Output } from "./output.ts";
 import { oneLine } from "./one-line.ts";
@@ -34,26 +35,56 @@ function ioOf(process: NodeJS.Process): CommandIo {
   };
 }
 
+interface Telling {
+  readonly isDebug: boolean;
+  /** The home that the command line named. */
+  readonly home?: string | undefined;
+}
+
+/** Without one more file, where the reason is that none can be opened. */
+function tellExhaustion(io: CommandIo): number {
+  complain(io, exhaustionText);
+  return exitCode.storeUnusable;
+}
+
+async function tellFailure(error: unknown, io: CommandIo, telling: Telling): Promise<number> {
+  if (isExhaustion(error)) return tellExhaustion(io);
+  try {
+    return await tellByCode(error, io, telling);
+  } catch (failure) {
+    // What tells it could not be loaded: then it is told as it is.
+    complain(io, oneLine(error instanceof Error ? error.message : String(error)));
+    return isExhaustion(failure) ? tellExhaustion(io) : exitCode.failed;
+  }
+}
+
 /** Tells an error on one line and answers its exit code. Loaded when something failed: help does without it. */
-async function tellFailure(error: unknown, io: CommandIo, isDebug: boolean): Promise<number> {
-  const [{ failureLine }, { exitCodeOfError }, { nextStepOfError }] = await Promise.all([
+async function tellByCode(error: unknown, io: CommandIo, { isDebug, home }: Telling): Promise<number> {
+  const [{ failureLine }, { exitCodeOfError }, { nextStepOfError, stepLines }, { absolutePath }] = await Promise.all([
     import("./cli-error.ts"),
     import("./failure-code.ts"),
     import("./next-step.ts"),
+    import("./places.ts"),
   ]);
   complain(io, failureLine(error));
-  const next = await nextStepOfError(error);
-  if (next !== undefined) io.stderr.line(`next: ${next}`);
+  const hasHome = home !== undefined && io.workingFolder !== undefined;
+  // The error was told; a next step that cannot be found out is none.
+  const step = await nextStepOfError(error, hasHome ? { home: absolutePath(io, home) } : {}).catch(() => undefined);
+  if (step) for (const line of stepLines(step)) io.stderr.line(line);
   if (isDebug && error instanceof Error) io.stderr.line(error.stack ?? "");
   return exitCodeOfError(error);
 }
 
 /** Runs a command line to its exit code; what it failed with has been told then. */
 export async function answerCommandLine(argv: readonly string[], io: CommandIo): Promise<number> {
+  let home: string | undefined;
   try {
-    return await runCommandLine(argv, io);
+    return await runCommandLine(argv, io, (flags) => (home = flags.home));
   } catch (error) {
-    return tellFailure(error, io, argv.includes("--debug"));
+    return tellFailure(error, io, {
+      isDebug: argv.includes("--debug"),
+      home,
+    });
   }
 }
 
@@ -63,7 +94,9 @@ export async function runProcess(process: NodeJS.Process): Promise<void> {
   const io = ioOf(process);
   // A defect in a callback: what is stored is safe, and another process takes the session over.
   const onDefect = (error: unknown): void => {
-    void tellFailure(error, io, argv.includes("--debug")).finally(() => process.exit(exitCode.failed));
+    void tellFailure(error, io, { isDebug: argv.includes("--debug") }).then((code) =>
+      process.exit(isExhaustion(error) ? code : exitCode.failed),
+    );
   };
   process.on("uncaughtException", onDefect);
   process.on("unhandledRejection", onDefect);

@@ -8,7 +8,9 @@ import { findingLine, loadConfig } from "./config/config-file.ts";
 import type { LoadedConfig } from "./config/config-file.ts";
 import { ensureHome, locateHome } from "./home.ts";
 import type { HomeLocation } from "./home.ts";
-import { locateStore, storeExists } from "./store-location.ts";
+import { runCommand } from "./printed-command.ts";
+import type { CommandPlace } from "./printed-command.ts";
+import { locateStore, remainsOfStore, remainsText, storeExists } from "./store-location.ts";
 import type { StoreLocation } from "./store-location.ts";
 
 /** Flags that most commands share, as commander hands them over. */
@@ -24,6 +26,8 @@ export interface CommandContext {
   readonly loaded: LoadedConfig;
   readonly config: Config;
   readonly store: StoreLocation;
+  /** The same for commands that are printed to be typed. */
+  readonly place: CommandPlace;
 }
 
 /** Reads home, settings and store location. What is wrong in config.yaml is told once, on stderr. */
@@ -33,11 +37,25 @@ export async function readContext(io: CommandIo, flags: CommonFlags): Promise<Co
   for (const finding of loaded.findings) complain(io, findingLine(loaded.file, finding));
   const { config } = loaded;
   const store = locateStore(io, { flag: flags.store, configured: config.store.url, home: home.folder });
-  return { home, loaded, config, store };
+  const place = { path: store.path, ...(home.source === "--home" ? { home: home.folder } : {}) };
+  return { home, loaded, config, store, place };
+}
+
+/** A new store in the place of one that is lost would say that there never was anything. */
+async function refuseRemains({ path: storePath }: StoreLocation): Promise<void> {
+  const remains = await remainsOfStore(storePath);
+  if (remains.length === 0) return;
+  throw cliError(
+    "STORE_MISSING",
+    `Could not open the store ${storePath}: ${remainsText(remains)}. Nothing was touched; bring the file back, or move what is left away to begin anew.`,
+    undefined,
+    { path: storePath },
+  );
 }
 
 /** Opens the store for a command that writes, making it and its home where they are missing. */
 export async function openStore({ home, store, config }: CommandContext): Promise<StateStore> {
+  await refuseRemains(store);
   if (store.source === "default") await ensureHome(home);
   const { openSqliteStore } = await import("@turnkeeper/state-store-sqlite");
   return openSqliteStore(store.path, { host: systemHost }, { journalMode: config.store.journal_mode });
@@ -45,15 +63,16 @@ export async function openStore({ home, store, config }: CommandContext): Promis
 
 /**
  * Opens the store for a command that looks: nothing is made. A home without a store reads as an empty one; a path that
- * was named and leads nowhere is a mistake.
+ * was named and leads nowhere is a mistake. Rejects with `STORE_MISSING`, also where something of a store is left.
  */
 export async function openExistingStore(context: CommandContext): Promise<StateStore> {
-  const { store } = context;
+  const { store, place } = context;
   if (await storeExists(store.path)) return openStore(context);
+  await refuseRemains(store);
   if (store.source !== "default") {
     throw cliError(
       "STORE_MISSING",
-      `There is no store at ${store.path} (${store.source}); turnkeeper run makes one there.`,
+      `There is no store at ${store.path} (${store.source}); one is made there by: ${runCommand(place)}`,
     );
   }
   const { createMemoryStore } = await import("@turnkeeper/state-store");

@@ -1,6 +1,7 @@
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { oneLine } from "./one-line.ts";
 import { complain } from "./command-io.ts";
+import type { CommonFlags } from "./command-context.ts";
 import type { CommandIo } from "./command-io.ts";
 import { exitCode } from "./exit-code.ts";
 import { busyPolicies } from "./turn-flags.ts";
@@ -270,13 +271,18 @@ function pathOf(one: Command): string {
   return one.parent ? `${pathOf(one.parent)} ${one.name()}` : one.name();
 }
 
-/** Runs one command line. Answers the exit code; rejects with what a command failed with. */
-export async function runCommandLine(argv: readonly string[], io: CommandIo): Promise<number> {
+/** Runs one command line. Answers the exit code; rejects with what a command failed with. `onFlags`: before it starts. */
+export async function runCommandLine(
+  argv: readonly string[],
+  io: CommandIo,
+  onFlags: (flags: CommonFlags) => void,
+): Promise<number> {
   let code: number = exitCode.ok;
   const program = buildProgram(async (work) => {
     code = await work(io);
   });
   shapeMessages(program, io);
+  program.hook("preAction", (_program, command) => onFlags(command.opts<CommonFlags>()));
   try {
     await program.parseAsync(argv, { from: "user" });
   } catch (error) {

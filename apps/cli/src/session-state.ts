@@ -2,6 +2,7 @@ import { readTurnStatus } from "@turnkeeper/agent-core";
 import type { TurnStatus } from "@turnkeeper/agent-core";
 import type { Holder, LeaseView, PendingInput, RunningTurn, Runner, StateStore } from "@turnkeeper/state-store";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
+import type { CommandPlace } from "./printed-command.ts";
 
 /** Whether a holder or runner still works: `leaked` when its process lives and knows nothing of it. */
 export type Pulse = "alive" | "dead" | "leaked" | "unknown";
@@ -16,6 +17,8 @@ export interface WaitingInput {
 /** What the store and the liveness sockets know of a session at this moment. */
 export interface SessionState {
   readonly sessionId: string;
+  /** Where a command about it works. */
+  readonly place: CommandPlace;
   readonly lease?: LeaseView;
   readonly holderPulse?: Pulse;
   readonly turn?: RunningTurn;
@@ -47,10 +50,10 @@ async function lastStepOf(store: StateStore, turn: RunningTurn): Promise<Session
 
 /** Reads everything anew; nothing is changed, settled or woken by it. */
 export async function readSessionState(
-  deps: { readonly store: StateStore; readonly presence: ProcessPresence },
+  deps: { readonly store: StateStore; readonly presence: ProcessPresence; readonly place: CommandPlace },
   sessionId: string,
 ): Promise<SessionState> {
-  const { store, presence } = deps;
+  const { store, presence, place } = deps;
   const [lease, pending, running] = await Promise.all([
     store.leases.read(sessionId),
     store.inbox.pending(sessionId),
@@ -69,6 +72,7 @@ export async function readSessionState(
   const status = told?.turnId === turn?.turnId ? told : undefined;
   return {
     sessionId,
+    place,
     ...(lease ? { lease, holderPulse: await pulseOf(presence, lease.holder) } : {}),
     ...(turn ? { turn } : {}),
     ...(lastStep ? { lastStep } : {}),

@@ -1,4 +1,4 @@
-import { stat } from "node:fs/promises";
+import { readdir, stat } from "node:fs/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { cliError, systemCodeOf } from "./cli-error.ts";
@@ -59,4 +59,51 @@ export async function storeExists(storePath: string): Promise<boolean> {
     // Whatever else is wrong with the path, opening it says so.
     return true;
   }
+}
+
+/** Whether anything is in the file; an empty one is as good as none. */
+async function isFilled(file: string): Promise<boolean> {
+  const size = await stat(file).then(
+    (stats) => stats.size,
+    () => 0,
+  );
+  return size > 0;
+}
+
+/** The folders into which a process saved a store that was deleted or replaced under it, the newest last. */
+export async function rescuedFolders(
+  storePath: string,
+): Promise<readonly { readonly folder: string; readonly atMs: number }[]> {
+  const folders = (await namesBeside(storePath, /^-rescued(-\d+)?$/)).map(async (folder) => ({
+    folder,
+    atMs: (await stat(folder)).mtimeMs,
+  }));
+  return (await Promise.all(folders)).toSorted((left, right) => left.atMs - right.atMs);
+}
+
+async function namesBeside(storePath: string, suffix: RegExp): Promise<readonly string[]> {
+  const { dir, base } = path.parse(storePath);
+  const names = await readdir(dir).catch(() => []);
+  return names
+    .filter((name) => name.startsWith(base) && suffix.test(name.slice(base.length)))
+    .toSorted()
+    .map((name) => path.join(dir, name));
+}
+
+/**
+ * What lies beside the path of a store whose file is missing or empty, and what only a store leaves: rows in its log,
+ * steps that it refused, or a copy that was saved or laid aside. Nothing where there is a store, or never was one.
+ */
+export async function remainsOfStore(storePath: string): Promise<readonly string[]> {
+  const [wal, beside] = [
+    `${storePath}-wal`,
+    await namesBeside(storePath, /^-(spool|(rescued|replaced|damaged)(-\d+)?)$/),
+  ];
+  const remains = (await isFilled(wal)) ? [wal, ...beside] : beside;
+  // The file last: whoever makes a store now makes its file before anything else.
+  return (await isFilled(storePath)) ? [] : remains;
+}
+
+export function remainsText(remains: readonly string[]): string {
+  return `the file is missing or empty, and what is left of it lies beside it: ${remains.join(", ")}`;
 }

@@ -1,6 +1,7 @@
 import type { PendingInput } from "@turnkeeper/state-store";
 import { printable } from "./display/style.ts";
 import { secondsText } from "./display/tool-line.ts";
+import { runCommand } from "./printed-command.ts";
 import type { SessionState } from "./session-state.ts";
 
 const who = ({ runner }: PendingInput): string =>
@@ -35,7 +36,8 @@ export function stopsInMs({ status }: SessionState): number | undefined {
   return Math.max(0, status.timeoutMs - status.idleMs, ...status.waits.map(({ endsInMs }) => endsInMs));
 }
 
-const startOne = ({ sessionId }: SessionState): string => `start one with: turnkeeper run --session ${sessionId} "…"`;
+/** Stands at the end of what is said, so that it can be typed as it stands. */
+const startOne = ({ sessionId, place }: SessionState): string => `start one with: ${runCommand(place, sessionId)}`;
 
 function whenFree(state: SessionState): string {
   const next = successorOf(state);
@@ -43,11 +45,11 @@ function whenFree(state: SessionState): string {
     case "waiter":
       return `${who(next.input)} runs input ${next.input.inputId} now.`;
     case "orphans":
-      return `Nothing runs. What waits is run by the next process that uses the session; ${startOne(state)}.`;
+      return `Nothing runs. What waits is run by the next process that uses the session; ${startOne(state)}`;
     case "silent":
-      return `Nothing runs. Input ${next.input.inputId} waits for ${who(next.input)}, which ${isNoAnswer}; it goes on once it answers. Others need not wait for it; ${startOne(state)}.`;
+      return `Nothing runs. Input ${next.input.inputId} waits for ${who(next.input)}, which ${isNoAnswer}; it goes on once it answers. Others need not wait for it; ${startOne(state)}`;
     case undefined:
-      return `Nothing runs and nothing waits; ${startOne(state)}.`;
+      return `Nothing runs and nothing waits; ${startOne(state)}`;
   }
 }
 
@@ -60,7 +62,7 @@ function whenLeft(state: SessionState): string {
         : "Its process has forgotten it";
   const next = successorOf(state);
   const nobody = next ? "No process that answers waits for it" : "Nobody waits";
-  const taker = next?.kind === "waiter" ? `That is ${who(next.input)}.` : `${nobody}; ${startOne(state)}.`;
+  const taker = next?.kind === "waiter" ? `That is ${who(next.input)}.` : `${nobody}; ${startOne(state)}`;
   return `${why}: whoever runs this session next settles the turn as crashed and goes on at once. ${taker}`;
 }
 

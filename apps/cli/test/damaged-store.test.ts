@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { copyFileSync, existsSync, renameSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
@@ -11,7 +11,7 @@ import { compatibleConfig, makeGate, openAiGatedText, openAiText, serveModel } f
 /** What a user would type next, of everything that a command printed. */
 function nextOf({ stdout, stderr }: Pick<CliResult, "stdout" | "stderr">): readonly string[] {
   return `${stdout}\n${stderr}`.split("\n").flatMap((line) => {
-    const [, next] = /^\s*next: (?:end .*?, then: )?(.*)$/.exec(line) ?? [];
+    const [, next] = /^\s*next: (.*)$/.exec(line) ?? [];
     return next === undefined ? [] : [next];
   });
 }
@@ -57,6 +57,14 @@ async function play(happens: (storePath: string, home: string) => void): Promise
     },
     asked: () => JSON.stringify(server.requests.at(-1)?.body.messages),
   };
+}
+
+/** What a process saved of the store on another day, and nobody cleared away: the first turn is in it, no more. */
+function layOldRescue(storePath: string): void {
+  const folder = `${storePath}-rescued`;
+  mkdirSync(folder);
+  copyFileSync(storePath, path.join(folder, "state.db"));
+  writeFileSync(path.join(folder, "state.db-wal"), "");
 }
 
 const conversation = [
@@ -132,6 +140,50 @@ describe("a store that is damaged under a turn", { timeout: 180_000 }, () => {
     const scene = await play((storePath) => rmSync(storePath));
     endsWith(scene, /^STORE_DELETED$/);
     const [command = ""] = nextOf(scene.ended);
+    expect(await scene.type(command)).toMatchObject({ code: 0 });
+    await goesOn(scene);
+  });
+
+  it("by rm of the -shm, beside what was saved on another day: that stays where it is", async () => {
+    const scene = await play((storePath) => {
+      layOldRescue(storePath);
+      rmSync(`${storePath}-shm`);
+    });
+    endsWith(scene, /^STORE_DELETED$/);
+    const [command = ""] = nextOf(scene.ended);
+    expect(command).toBe(`turnkeeper sessions verify --store ${scene.storePath}`);
+    expect(await scene.type(command)).toMatchObject({ code: 0 });
+    const { stdout } = await scene.type("turnkeeper doctor");
+    expect(stdout).toMatch(/note {2}rescued: \S+-rescued has the store as it was at \S+ \S+, when it was deleted/);
+    await goesOn(scene);
+    expect(existsSync(`${scene.storePath}-rescued/state.db`)).toBe(true);
+  });
+
+  it("by rm of the file, beside what was saved on another day: what was saved now comes back", async () => {
+    const scene = await play((storePath) => {
+      layOldRescue(storePath);
+      rmSync(storePath);
+    });
+    endsWith(scene, /^STORE_DELETED$/);
+    const [command = ""] = nextOf(scene.ended);
+    expect(command).toContain(`${scene.storePath}-rescued-2/state.db`);
+    expect(await scene.type(command)).toMatchObject({ code: 0 });
+    await goesOn(scene);
+    expect(existsSync(`${scene.storePath}-rescued/state.db`)).toBe(true);
+  });
+
+  it("by rm of all its files: no new one is made in its place, and doctor tells how it comes back", async () => {
+    const scene = await play((storePath) => {
+      for (const suffix of ["", "-wal", "-shm"]) rmSync(`${storePath}${suffix}`);
+    });
+    endsWith(scene, /^STORE_DELETED$/);
+    const refused = await scene.type("turnkeeper run third --session s");
+    expect(refused).toMatchObject({ code: 74, stdout: "" });
+    expect(refused.stderr).toMatch(/the file is missing or empty, .*: \S+-rescued, \S+-spool\. /);
+    const [ask = ""] = nextOf(refused);
+    const asked = await scene.type(ask);
+    expect(asked.code).toBe(1);
+    const command = nextOf(asked).find((line) => line.includes("-rescued")) ?? "";
     expect(await scene.type(command)).toMatchObject({ code: 0 });
     await goesOn(scene);
   });

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { chmodSync, linkSync, mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { closeSync, openSync, writeSync } from "node:fs";
 import path from "node:path";
@@ -20,7 +21,17 @@ const storePath = (): string => path.join(home, "state.db");
 
 async function doctor(...args: readonly string[]): Promise<Told & { readonly code: number }> {
   const { code, stdout } = await runInside(["doctor", "--json", ...args], { home });
-  return { code, ...(JSON.parse(stdout) as Told) };
+  const told = JSON.parse(stdout) as Told;
+  for (const { next = "" } of told.checks) expectOneOrTheOther(next);
+  return { code, ...told };
+}
+
+/** A next step is typed as it stands, or says what to do: a sentence around a command can be neither. */
+function expectOneOrTheOther(next: string): void {
+  const command = /\b(?:turnkeeper|mkdir|mv|cp|chmod|chown|du) /.exec(next);
+  if (!command) return;
+  expect({ next, index: command.index }).toEqual({ next, index: 0 });
+  expect({ next, ...spawnSync("bash", ["-n", "-c", next]) }).toMatchObject({ next, status: 0 });
 }
 
 /** The finding that is wrong, which is the only one. */

@@ -3,10 +3,12 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { beforeEach, expect, it } from "vitest";
-import { doctorCommand, nextAfterViolations, nextStep, repairCommand, steppedCodes } from "../src/next-step.ts";
+import { beforeEach, describe, expect, it } from "vitest";
+import { nextAfterViolations, nextStep, steppedCodes } from "../src/next-step.ts";
+import { doctorCommand, repairCommand } from "../src/printed-command.ts";
 import { runInside } from "./inside/command-line.ts";
-import { makeHome } from "./outside/built-cli.ts";
+import type { InsideResult } from "./inside/command-line.ts";
+import { makeHome, startCli } from "./outside/built-cli.ts";
 
 const sources = fileURLToPath(new URL("../src", import.meta.url));
 
@@ -21,7 +23,7 @@ beforeEach(async () => {
   expect(await runInside(["run", "hello", "--session", "s", "--model", "demo/echo"], { home })).toMatchObject({
     code: 0,
   });
-});
+}, 60_000);
 
 /** The words that a shell makes of a command, without running it. */
 function wordsOf(command: string): readonly string[] {
@@ -38,12 +40,9 @@ async function isUnderstood(command: string): Promise<void> {
   expect(code === 2 ? { command, stderr } : undefined).toBeUndefined();
 }
 
-/** What is typed of a line: without who is to be ended first, and what a shell does beside. */
-const commandsIn = (step: string): readonly string[] =>
-  step
-    .replace(/^end .*, then: /, "")
-    .split(" && ")
-    .filter((one) => one.startsWith("turnkeeper "));
+/** What of a line is for the program, and not for the shell beside it. */
+const commandsIn = (line: string): readonly string[] =>
+  line.split(" && ").filter((one) => one.startsWith("turnkeeper "));
 
 it(
   "the next step of each code names the store as a shell takes it, and is understood",
@@ -51,9 +50,9 @@ it(
   async () => {
     let count = 0;
     for (const code of steppedCodes) {
-      const step = (await nextStep(code, storePath)) ?? "";
-      expect(step, `${code}`).not.toBe("");
-      for (const command of commandsIn(step)) {
+      const { next = "" } = (await nextStep(code, { path: storePath, home })) ?? {};
+      expect(next, `${code}`).not.toBe("");
+      for (const command of commandsIn(next)) {
         await isUnderstood(command);
         expect(wordsOf(command)).toContain(storePath);
         count++;
@@ -62,7 +61,7 @@ it(
     expect(count).toBeGreaterThanOrEqual(steppedCodes.length - 1);
     const found = { violations: [{ rule: "DERIVED" }, { rule: "PAIR-1" }], left: [] };
     for (const command of [
-      doctorCommand(storePath),
+      doctorCommand({ path: storePath, home }),
       repairCommand(storePath, "s"),
       ...nextAfterViolations(storePath, found),
     ])
@@ -71,7 +70,8 @@ it(
 );
 
 it("no code has a raw shell of SQLite for a next step", async () => {
-  for (const code of steppedCodes) expect(await nextStep(code, storePath)).not.toMatch(/sqlite3/);
+  for (const code of steppedCodes)
+    expect((await nextStep(code, { path: storePath }))?.next).toEqual(expect.not.stringMatching(/sqlite3/));
 });
 
 /** A command as it is written in a source, up to where the sentence goes on; what is filled in is left open. */
@@ -118,4 +118,70 @@ it("every command in a message, a help text or a hint is understood", { timeout:
     if (command === "turnkeeper sessions recover" || command.includes("first.jsonl")) continue;
     await isUnderstood(command);
   }
+});
+
+describe("a command that is printed about a store that was named", { timeout: 120_000 }, () => {
+  /** The commands in what was printed, as they stand: at the end of a line, whatever is said before. */
+  const printedIn = (text: string): readonly string[] =>
+    text.split("\n").flatMap((line) => /(?:^|: )(turnkeeper .*)$/.exec(line)?.[1] ?? []);
+
+  /** Types it where the default store is another one, which it must leave alone. */
+  async function type(command: string): Promise<InsideResult> {
+    const [, ...args] = wordsOf(command);
+    return runInside(args, { home, stdin: "" });
+  }
+
+  it("works on that one: an import that finds its id, and a deletion that finds a holder", async () => {
+    const other = path.join(home, "other store.db");
+    const named = ["--store", "other store.db"];
+    const { stdout: exported } = await runInside(["sessions", "export", "s"], { home });
+    const read = ["sessions", "import", "-", ...named];
+    expect(await runInside(read, { home, stdin: exported })).toMatchObject({ code: 0 });
+    const again = await runInside(read, { home, stdin: exported });
+    expect(again.code).toBe(1);
+    const [deletion = ""] = printedIn(again.stderr);
+    expect(wordsOf(deletion)).toEqual(["turnkeeper", "sessions", "delete", "s", "--store", other]);
+    expect(await type(deletion)).toMatchObject({ code: 0 });
+    expect(await runInside(["sessions", "show", "s"], { home })).toMatchObject({ code: 0 });
+    expect(await runInside(["sessions", "show", "s", ...named], { home })).toMatchObject({ code: 1 });
+
+    const run = ["run", "hello", "--session", "s", "--model", "demo/silent", "--json", "--store", other];
+    const holder = startCli(run, { home });
+    await holder.sees(/turn\.started/);
+    const held = await runInside(["sessions", "delete", "s", "--yes", ...named], { home });
+    expect(held).toMatchObject({ code: 75, stderr: expect.stringMatching(/Stop its turn first\.\nnext: /) });
+    const [stop = ""] = printedIn(held.stderr);
+    expect(wordsOf(stop)).toEqual(["turnkeeper", "stop", "s", "--store", other]);
+    expect(await type(stop)).toMatchObject({ code: 0 });
+    expect((await holder.ended).code).toBe(130);
+  });
+
+  it("works on that one, with the settings of the home that was named: why, and a store that is not there", async () => {
+    const elsewhere = path.join(home, "else where");
+    const model = ["--model", "demo/echo"];
+    expect(await runInside(["run", "hi", "--session", "t", "--home", "else where", ...model], { home })).toMatchObject({
+      code: 0,
+    });
+    const { stdout } = await runInside(["why", "t", "--home", "else where"], { home });
+    const [start = ""] = printedIn(stdout);
+    const there = ["--home", elsewhere, "--store", path.join(elsewhere, "state.db")];
+    expect(wordsOf(start)).toEqual(["turnkeeper", "run", "…", "--session", "t", ...there]);
+    expect(await type(`${start} --model demo/echo`)).toMatchObject({ code: 0 });
+    expect((await runInside(["sessions", "show", "t", "--home", elsewhere], { home })).stdout).toContain("said: …");
+
+    const missing = await runInside(["sessions", "list", "--store", "new.db"], { home });
+    expect(missing.code).toBe(74);
+    const [make = ""] = printedIn(missing.stderr);
+    expect(await type(`${make} --model demo/echo`)).toMatchObject({ code: 0 });
+    expect(await runInside(["sessions", "list", "--store", "new.db"], { home })).toMatchObject({ code: 0 });
+
+    mkdirSync(path.join(elsewhere, "folder.db"));
+    const refused = await runInside(
+      ["sessions", "list", "--home", "else where", "--store", path.join(elsewhere, "folder.db")],
+      { home },
+    );
+    expect(printedIn(refused.stderr).map(wordsOf)).toEqual([
+      ["turnkeeper", "doctor", "--home", elsewhere, "--store", path.join(elsewhere, "folder.db")],
+    ]);
+  });
 });

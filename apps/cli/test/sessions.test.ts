@@ -120,10 +120,11 @@ describe("a session in the store", () => {
     expect(await run("sessions", "search", "needle", "--limit", "1")).toMatchObject({
       stderr: `More: --cursor ${first.nextCursor}\n`,
     });
-    expect(await run("sessions", "search", "needle", "--cursor", "x")).toMatchObject({
-      code: 1,
-      stderr: 'turnkeeper: Not a cursor of this search: "x".\n',
-    });
+    for (const command of [["search", "needle"], ["list"]])
+      expect(await run("sessions", ...command, "--cursor", "x")).toMatchObject({
+        code: 2,
+        stderr: 'turnkeeper: Cannot use --cursor "x": no page ended there.\n',
+      });
     expect(await run("sessions", "search", "needle", "--session", "t")).toMatchObject({
       code: 0,
       stdout: "",

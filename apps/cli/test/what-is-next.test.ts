@@ -29,7 +29,7 @@ function waits(inputId: string, pid?: number, pulse?: Pulse): WaitingInput {
 }
 
 function next(state: Partial<SessionState>): string {
-  return whatIsNext({ sessionId: "s", waiting: [], ...state });
+  return whatIsNext({ sessionId: "s", place: { path: "/state.db" }, waiting: [], ...state });
 }
 
 describe("what is told to happen next on a session", () => {

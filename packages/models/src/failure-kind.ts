@@ -84,6 +84,8 @@ function kindOfStatus(status: number): FailureKind {
 
 const networkCode =
   /^(?:ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_\w+|E(?:HOST|NET)(?:UNREACH|DOWN)|EADDRNOTAVAIL|ENETRESET|UND_ERR_(?:SOCKET|CONNECT_TIMEOUT|RES_CONTENT_LENGTH_MISMATCH))$/;
+/** This process may open no more files, so no connection either: others end, and theirs are free again. */
+export const exhaustionCode: RegExp = /^E[MN]FILE$/;
 const certificateCode = /CERT|SELF_SIGNED|^ERR_TLS|^ERR_SSL|^EPROTO$|^UNABLE_TO_/;
 const protocolCode = /^HPE|^UND_ERR_HEADERS_OVERFLOW$|^Z_/;
 
@@ -92,6 +94,7 @@ function kindOfSystemCode(code: string, hasReply: boolean): FailureKind | undefi
   if (code === "UND_ERR_DESTROYED" || code === "UND_ERR_CLOSED") return kind("MODEL_CLOSED");
   // Nothing repairs a certificate by trying again.
   if (certificateCode.test(code)) return kind("MODEL_UNREACHABLE", false);
+  if (exhaustionCode.test(code)) return kind("MODEL_UNREACHABLE");
   if (networkCode.test(code)) return kind(hasReply ? "MODEL_STREAM_CUT" : "MODEL_UNREACHABLE");
   if (protocolCode.test(code)) return kind(hasReply ? "MODEL_STREAM_CUT" : "MODEL_BAD_RESPONSE");
   return undefined;

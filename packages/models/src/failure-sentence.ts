@@ -1,4 +1,5 @@
 import type { CallSubject } from "./call-subject.ts";
+import { exhaustionCode } from "./failure-kind.ts";
 import type { ModelErrorCode } from "./errors.ts";
 import type { FailureFacts } from "./failure-facts.ts";
 
@@ -54,7 +55,9 @@ const sentences: Readonly<Partial<Record<ModelErrorCode, (parts: SentenceParts) 
   }),
   MODEL_UNREACHABLE: (parts) => ({
     what: `could not be reached${at(parts)}`,
-    advice: "Check that the server runs, the base URL and the network.",
+    advice: exhaustionCode.test(parts.facts.systemCode ?? "")
+      ? "This process may open no more files: raise the limit (ulimit -n) and try again."
+      : "Check that the server runs, the base URL and the network.",
   }),
   MODEL_TIMEOUT: ({ subject: { idleTimeoutMs } }) => ({
     what:

@@ -378,6 +378,13 @@ describe("no connection", () => {
     expect(error.message).toContain(`could not be reached at 127.0.0.1:${port} (ECONNREFUSED)`);
   });
 
+  it("because this process may open no more files says so, and may be tried again", () => {
+    const cause = Object.assign(new Error("connect EMFILE 127.0.0.1:80"), { code: "EMFILE", syscall: "connect" });
+    const error = describeModelError(new TypeError("fetch failed", { cause }));
+    expect(error).toMatchObject({ code: "MODEL_UNREACHABLE", context: { retryable: true } });
+    expect(error.message).toMatch(/\(EMFILE\).*raise the limit \(ulimit -n\)/);
+  });
+
   it("because no such host exists says so", async () => {
     const error = await failureAt("http://no-such-host.invalid");
     expect(error).toMatchObject({ code: "MODEL_UNREACHABLE" });

@@ -115,6 +115,12 @@ const meanings: readonly Meaning[] = [
     next: "Raise its limit (ulimit -f) and repeat.",
   },
   {
+    pattern: /^E[MN]FILE$/,
+    code: "STORE_UNAVAILABLE",
+    what: "this process may open no more files",
+    next: "Raise its limit (ulimit -n) and repeat.",
+  },
+  {
     pattern: /^SQLITE_(IOERR|NOMEM)|^EIO/,
     code: "STORE_IO",
     what: "the operating system reported an I/O error",

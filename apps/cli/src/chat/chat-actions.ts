@@ -36,7 +36,7 @@ export function chatActions(parts: ChatParts): ChatActions {
       say(`Session ${sessionId}, ${session.entryCount} entries so far.`);
     },
     why: async () => {
-      const state = await readSessionState(seat, conversation.sessionId);
+      const state = await readSessionState({ ...seat, place: context.place }, conversation.sessionId);
       for (const line of stateLines(state, systemHost.clock.wallMs(), screen.noteStyle)) say(line);
     },
     context: async () => {

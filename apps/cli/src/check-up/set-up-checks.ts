@@ -8,6 +8,7 @@ import { homeState } from "../home.ts";
 import type { HomeLocation } from "../home.ts";
 import { chooseModel, keyVariables } from "../model-choice.ts";
 import type { Environment } from "../output.ts";
+import { shellWord } from "../shell-word.ts";
 import { note, ok, wrong } from "./check.ts";
 import type { Check } from "./check.ts";
 import { virtualFileSystem } from "./store-files.ts";
@@ -45,7 +46,7 @@ export async function homeChecks({ folder, source }: HomeLocation): Promise<read
     ];
   if (state === "missing") {
     return (await homeState(path.dirname(folder)).catch(() => "missing")) === "folder"
-      ? [note(name, `${where} does not exist yet`, "the first turnkeeper run makes it")]
+      ? [note(name, `${where} does not exist yet`, "it is made when the first message is run")]
       : [
           wrong(
             name,
@@ -68,7 +69,11 @@ export async function homeChecks({ folder, source }: HomeLocation): Promise<read
   const { mode } = await stat(folder);
   if ((mode & othersMask) === 0) return [ok(name, where)];
   return [
-    note(name, `${where} can be entered by other users (mode ${(mode & 0o777).toString(8)})`, `chmod 700 ${folder}`),
+    note(
+      name,
+      `${where} can be entered by other users (mode ${(mode & 0o777).toString(8)})`,
+      `chmod 700 ${shellWord(folder)}`,
+    ),
   ];
 }
 
@@ -76,7 +81,10 @@ export function configChecks({ file, exists, findings }: LoadedConfig): readonly
   const name = "config";
   if (findings.length > 0)
     return findings.map((finding) =>
-      wrong(name, findingLine(file, finding), `correct it there; turnkeeper config schema says what is known`),
+      wrong(name, findingLine(file, finding), {
+        first: "correct it there; the schema says what is known",
+        next: "turnkeeper config schema",
+      }),
     );
   return [exists ? ok(name, file) : ok(name, `no ${file}; every setting has its default`)];
 }

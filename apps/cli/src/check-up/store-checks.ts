@@ -3,10 +3,11 @@ import path from "node:path";
 import type { Host } from "@turnkeeper/kernel";
 import type { SpoolView } from "@turnkeeper/state-store";
 import { failureLine } from "../cli-error.ts";
-import { spoolLines } from "../display/transcript-text.ts";
-import { inspectCommand, nextStep, nextStepOfError, repairCommand, verifyCommand } from "../next-step.ts";
+import { localTime, spoolLines } from "../display/transcript-text.ts";
+import { bringBack, nextStep, nextStepOfError } from "../next-step.ts";
 import { oneLine } from "../one-line.ts";
-import { storeExists } from "../store-location.ts";
+import { inspectCommand, repairCommand, verifyCommand } from "../printed-command.ts";
+import { remainsOfStore, remainsText, rescuedFolders, storeExists } from "../store-location.ts";
 import type { StoreLocation } from "../store-location.ts";
 import { note, ok, wrong } from "./check.ts";
 import type { Check } from "./check.ts";
@@ -33,7 +34,7 @@ async function structureCheck(storePath: string, { timers }: Host): Promise<Chec
       return note(name, `of the search index alone: ${oneLine(indexFaults[0] ?? "")}`, repairCommand(storePath));
     if (fault === undefined) return ok(name, "SQLite finds the file sound");
     const more = others.length === 0 ? "" : `, and ${others.length} more`;
-    const next = (await nextStep("STORE_CORRUPT", storePath)) ?? inspectCommand(storePath);
+    const next = (await nextStep("STORE_CORRUPT", { path: storePath })) ?? inspectCommand(storePath);
     return wrong(name, `${oneLine(fault)}${more}`, next);
   } catch (error) {
     if (controller.signal.aborted)
@@ -63,21 +64,50 @@ async function spoolBesideCheck(storePath: string): Promise<readonly Check[]> {
   return [note("spool", found, "keep the folder beside the store's file: it comes back once the store works again")];
 }
 
+/**
+ * What was saved of a store that was deleted or replaced under a process. It may be of long ago, so it goes to the place
+ * of the store only where nothing is, and whoever types that is told of when it is.
+ */
+async function rescueChecks(storePath: string): Promise<readonly Check[]> {
+  const isLost = (await stat(storePath).catch(() => undefined)) === undefined;
+  return (await rescuedFolders(storePath)).map(({ folder, atMs }) => {
+    const found = `${folder} has the store as it was at ${localTime(atMs)}, when it was deleted or replaced`;
+    return note(
+      "rescued",
+      found,
+      isLost
+        ? { first: "be sure that nothing newer is to be brought back", next: bringBack(storePath, folder) }
+        : inspectCommand(path.join(folder, path.basename(storePath))),
+    );
+  });
+}
+
 /** Looks at the store, opening it where there is one. */
 export async function storeChecks(
   location: StoreLocation,
   deps: { readonly host: Host; readonly journalMode: "wal" | "delete" },
 ): Promise<readonly Check[]> {
   const { path: storePath, source } = location;
+  const rescued = await rescueChecks(storePath);
+  const remains = await remainsOfStore(storePath);
+  if (remains.length > 0) {
+    const next = "bring the file back, or move what is left away to begin anew";
+    return [
+      wrong("store", `${storePath} (${source}): ${remainsText(remains)}`, next),
+      ...(await spoolBesideCheck(storePath)),
+      ...rescued,
+      ...(await storeFileChecks(storePath)),
+    ];
+  }
   if (!(await storeExists(storePath))) {
     return [
-      note("store", `none at ${storePath} (${source}) yet`, "the first turnkeeper run makes it"),
+      note("store", `none at ${storePath} (${source}) yet`, "it is made when the first message is run"),
       ...((await storeExists(path.dirname(storePath))) ? await storeFileChecks(storePath) : []),
     ];
   }
   const { openSqliteStore } = await import("@turnkeeper/state-store-sqlite");
   // The modes as they are now: opening closes the files to others.
-  const around = await storeFileChecks(storePath);
+  const around = [...rescued, ...(await storeFileChecks(storePath))];
   // Before it is opened, which may begin to write into a damaged file.
   const structure = (await isFilled(storePath)) ? await structureCheck(storePath, deps.host) : undefined;
   if (structure) around.push(structure);

@@ -1,8 +1,9 @@
 /** What can be said of a store's files without opening them. */
 import { constants } from "node:fs";
 import { access, readdir, stat, statfs } from "node:fs/promises";
+import { userInfo } from "node:os";
 import path from "node:path";
-import { inspectCommand } from "../next-step.ts";
+import { inspectCommand, topCommand } from "../printed-command.ts";
 import { shellWord } from "../shell-word.ts";
 import { socketFolderOf } from "../store-location.ts";
 import { note, ok, wrong } from "./check.ts";
@@ -86,7 +87,7 @@ async function fileSystemChecks(folder: string): Promise<readonly Check[]> {
       : wrong(
           "disk space",
           `${megabytes(free)} free in ${folder}, less than the ${megabytes(freeBytesMin)} that long turns need`,
-          `free some space: du -xh ${shellWord(folder)} | sort -h | tail`,
+          { first: "free some space; this shows what takes it", next: `du -xh ${shellWord(folder)} | sort -h | tail` },
         );
   const virtual = virtualFileSystems.get(type >>> 0);
   if (virtual !== undefined)
@@ -124,11 +125,10 @@ async function socketCheck(storePath: string): Promise<Check> {
       () => true,
     )
   )
-    return wrong(
-      name,
-      `${folder} cannot be used by this user`,
-      `chown -R "$(id -un)" ${shellWord(folder)}, as its owner`,
-    );
+    return wrong(name, `${folder} cannot be used by this user`, {
+      first: "become its owner, or root",
+      next: `chown -R ${userInfo().uid} ${shellWord(folder)}`,
+    });
   if ((stats.mode & 0o077) !== 0)
     return note(
       name,
@@ -160,18 +160,17 @@ async function logChecks(storePath: string): Promise<readonly Check[]> {
   const [byteCount = 0, storeBytes = 0] = await Promise.all([sizeOf(wal), sizeOf(storePath)]);
   if (byteCount > 0 && storeBytes === 0)
     return [
-      wrong(
-        "wal",
-        `${wal} holds rows, and the file it belongs to is missing or empty`,
-        `bring ${storePath} back beside it, or see what it holds: ${inspectCommand(storePath)}`,
-      ),
+      wrong("wal", `${wal} holds rows, and the file it belongs to is missing or empty`, {
+        first: `bring ${storePath} back beside it, or see what it holds`,
+        next: inspectCommand(storePath),
+      }),
     ];
   if (byteCount <= walBytesMax) return [ok("wal", megabytes(byteCount))];
   return [
     wrong(
       "wal",
       `${wal} has ${megabytes(byteCount)}, more than ${megabytes(walBytesMax)}: a reader does not end, or a process was killed`,
-      `end the process that reads for so long; turnkeeper top --store ${shellWord(storePath)} lists what runs`,
+      { first: "end the process that reads for so long; this lists what runs", next: topCommand(storePath) },
     ),
   ];
 }
@@ -184,7 +183,10 @@ async function linkChecks(storePath: string): Promise<readonly Check[]> {
     wrong(
       "store files",
       `${storePath} has ${stats.nlink} hard links, and each would get a WAL of its own, which loses rows`,
-      `cp ${shellWord(storePath)} ${shellWord(copy)} && mv ${shellWord(copy)} ${shellWord(storePath)}, while no process uses it`,
+      {
+        first: "end every process that uses it",
+        next: `cp ${shellWord(storePath)} ${shellWord(copy)} && mv ${shellWord(copy)} ${shellWord(storePath)}`,
+      },
     ),
   ];
 }

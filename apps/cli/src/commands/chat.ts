@@ -66,7 +66,7 @@ export async function chat(io: CommandIo, flags: TurnFlags): Promise<number> {
   const view = (options: { readonly isTold: boolean }): TurnView =>
     flags.json ? new JsonLinesView(io) : new TextView(screen, options);
   const onFinished = (finished: TurnFinished): Promise<void> =>
-    tellNextStep((line) => screen.note(line), finished, context.store.path);
+    tellNextStep((line) => screen.note(line), finished, { place: context.place, store: seat.store });
   const departure = new Departure();
   const conversation = new Conversation(
     { screen, seat, approval, flags, view, onCall: () => ladder.reset(), onFinished },

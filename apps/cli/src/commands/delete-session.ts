@@ -6,6 +6,7 @@ import type { CommandIo } from "../command-io.ts";
 import { exitCode } from "../exit-code.ts";
 import { endLeftProcesses } from "../left-processes.ts";
 import { withObserved } from "../observer.ts";
+import { stopCommand } from "../printed-command.ts";
 import { printJson, sessionIdOf, unknownSession } from "./session-command.ts";
 
 async function isSure(io: CommandIo, sessionId: string): Promise<boolean> {
@@ -25,7 +26,7 @@ export async function deleteSession(
   flags: CommonFlags & { readonly yes?: boolean },
 ): Promise<number> {
   const sessionId = await sessionIdOf(id);
-  return withObserved(io, flags, async ({ store, presence }) => {
+  return withObserved(io, flags, async ({ context, store, presence }) => {
     if (!(await store.sessions.read(sessionId))) throw unknownSession(sessionId);
     const canAsk = io.stdin.isTTY && io.stderr.isTerminal;
     if (!flags.yes && canAsk && !(await isSure(io, sessionId))) throw cliError("REFUSED", "Nothing was deleted.");
@@ -37,10 +38,8 @@ export async function deleteSession(
     if (flags.json) printJson(io, { session: sessionId, deleted: result.kind === "deleted" });
     if (result.kind === "deleted") return exitCode.ok;
     const { pid, host } = result.lease.holder;
-    complain(
-      io,
-      `Session ${sessionId} is held by pid ${pid} on ${host}; nothing was deleted. Stop its turn first: turnkeeper stop ${sessionId}`,
-    );
+    complain(io, `Session ${sessionId} is held by pid ${pid} on ${host}; nothing was deleted. Stop its turn first.`);
+    io.stderr.line(`next: ${stopCommand(context.store.path, sessionId)}`);
     return exitCode.busy;
   });
 }

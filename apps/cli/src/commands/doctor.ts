@@ -27,8 +27,9 @@ export async function doctor(io: CommandIo, flags: CommonFlags): Promise<number>
   else {
     const style = styleOf(io.stdout.hasColour);
     const marks = { ok: style.green("ok   "), note: style.yellow("note "), wrong: style.red("wrong") };
-    for (const { name, status, found, next } of checks) {
+    for (const { name, status, found, first, next } of checks) {
       io.stdout.line(`${marks[status]} ${name}: ${found}`);
+      if (first !== undefined) io.stdout.line(`      first: ${first}`);
       if (next !== undefined) io.stdout.line(`      next: ${next}`);
     }
   }

@@ -3,6 +3,7 @@ import type { CommonFlags } from "../command-context.ts";
 import type { CommandIo } from "../command-io.ts";
 import { exitCode } from "../exit-code.ts";
 import { withStore } from "../observer.ts";
+import { exportCommand } from "../printed-command.ts";
 import { endLine, entryLine, recordLines } from "../session-export.ts";
 import { snapshotOf, wasCompacted } from "../snapshot.ts";
 import { entriesOf } from "../transcript-windows.ts";
@@ -11,7 +12,7 @@ import { sessionIdOf, unknownSession } from "./session-command.ts";
 /** `turnkeeper sessions export ID`: one state of the session, window by window, whatever is appended meanwhile. */
 export async function exportSession(io: CommandIo, id: string, flags: CommonFlags): Promise<number> {
   const sessionId = await sessionIdOf(id);
-  return withStore(io, flags, async (store) => {
+  return withStore(io, flags, async (store, context) => {
     const snapshot = await snapshotOf(store, sessionId);
     if (!snapshot) throw unknownSession(sessionId);
     const { records, beforeSeq } = snapshot;
@@ -29,7 +30,7 @@ export async function exportSession(io: CommandIo, id: string, flags: CommonFlag
     if (await wasCompacted(store, snapshot))
       throw cliError(
         "REFUSED",
-        `Session ${sessionId} was compacted while it was exported, and what was written cannot be imported. Next: turnkeeper sessions export ${sessionId}`,
+        `Session ${sessionId} was compacted while it was exported, and what was written cannot be imported. Next: ${exportCommand(context.store.path, sessionId)}`,
       );
     write(endLine(lineCount));
     return exitCode.ok;

@@ -9,14 +9,24 @@ import { counted } from "../display/count-text.ts";
 import { exitCode } from "../exit-code.ts";
 import { withStore } from "../observer.ts";
 import { absolutePath } from "../places.ts";
+import { deleteCommand, stopCommand } from "../printed-command.ts";
 import { asMistakeOf, readSessionFile } from "../session-import.ts";
 import { printJson, sessionIdOf } from "./session-command.ts";
 
-function refusal(sessionId: string, result: Exclude<ImportResult, { kind: "imported" }>): string {
-  if (result.kind === "exists")
-    return `Session ${sessionId} is in this store already; nothing was imported. Import it under another id with --as, or delete the one that is there: turnkeeper sessions delete ${sessionId}`;
+function refuse(
+  io: CommandIo,
+  { path, sessionId }: { readonly path: string; readonly sessionId: string },
+  result: Exclude<ImportResult, { kind: "imported" }>,
+): number {
+  if (result.kind === "exists") {
+    const other = `Import it under another id with --as, or delete the one that is there: ${deleteCommand(path, sessionId)}`;
+    complain(io, `Session ${sessionId} is in this store already; nothing was imported. ${other}`);
+    return exitCode.failed;
+  }
   const { pid, host } = result.lease.holder;
-  return `Session ${sessionId} is held by pid ${pid} on ${host}; nothing was imported. Stop its turn first: turnkeeper stop ${sessionId}`;
+  complain(io, `Session ${sessionId} is held by pid ${pid} on ${host}; nothing was imported. Stop its turn first.`);
+  io.stderr.line(`next: ${stopCommand(path, sessionId)}`);
+  return exitCode.busy;
 }
 
 /** `turnkeeper sessions import FILE`: all of an exported session, or nothing. */
@@ -41,7 +51,7 @@ export async function importSession(
   return withStore(
     io,
     flags,
-    async (store) => {
+    async (store, { store: { path } }) => {
       const result = await store.sessions.importSession(records).catch((error: unknown) => {
         throw asMistakeOf(name, error);
       });
@@ -50,8 +60,7 @@ export async function importSession(
         io.stderr.line(`Session ${sessionId} imported, ${counted(records.entries.length, "line")} of transcript.`);
         return exitCode.ok;
       }
-      complain(io, refusal(sessionId, result));
-      return result.kind === "held" ? exitCode.busy : exitCode.failed;
+      return refuse(io, { path, sessionId }, result);
     },
     openStore,
   );

@@ -7,7 +7,7 @@ import { localTime, table } from "../display/transcript-text.ts";
 import { exitCode } from "../exit-code.ts";
 import { withStore } from "../observer.ts";
 import { sessionJson } from "../session-json.ts";
-import { printJson } from "./session-command.ts";
+import { pageAfter, printJson } from "./session-command.ts";
 
 /** What is left of a line for the title, which comes last. */
 const narrowestTitle = 20;
@@ -30,7 +30,7 @@ export async function listSessions(
 ): Promise<number> {
   return withStore(io, flags, async (store) => {
     const { limit, cursor } = flags;
-    const { sessions, nextCursor } = await store.sessions.list({ limit, ...(cursor === undefined ? {} : { cursor }) });
+    const { sessions, nextCursor } = await pageAfter(cursor, (after) => store.sessions.list({ limit, ...after }));
     if (flags.json) {
       printJson(io, { sessions: sessions.map(sessionJson), ...(nextCursor === undefined ? {} : { nextCursor }) });
       return exitCode.ok;

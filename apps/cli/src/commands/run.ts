@@ -57,7 +57,7 @@ export async function run(io: CommandIo, message: string | undefined, flags: Tur
     isOver = true;
     // What was pressed so far was meant for the own turn.
     ladder.reset();
-    await tellNextStep((line) => screen.note(line), finished, context.store.path);
+    await tellNextStep((line) => screen.note(line), finished, { place: context.place, store: seat.store });
     // A call that stopped waiting leaves at once: its message stays in the queue for whoever comes next.
     if (finished.outcome !== "queued") await runQueue(seated, screen);
     // Nobody reads: that the turn was stopped for it is no failure of whoever closed the pipe.

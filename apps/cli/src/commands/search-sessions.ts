@@ -6,7 +6,7 @@ import { localTime } from "../display/transcript-text.ts";
 import { exitCode } from "../exit-code.ts";
 import { withStore } from "../observer.ts";
 import { entryJson } from "../session-json.ts";
-import { printJson, sessionIdOf } from "./session-command.ts";
+import { pageAfter, printJson, sessionIdOf } from "./session-command.ts";
 
 /** `turnkeeper sessions search TEXT`. */
 export async function searchSessions(
@@ -17,11 +17,10 @@ export async function searchSessions(
   const sessionId = flags.session === undefined ? undefined : await sessionIdOf(flags.session);
   if (text.trim() === "") throw cliError("USAGE", "Nothing to look for: the text is empty.");
   return withStore(io, flags, async (store) => {
-    const { hits, nextCursor } = await store.transcript.search(text, {
-      limit: flags.limit,
-      ...(sessionId === undefined ? {} : { sessionId }),
-      ...(flags.cursor === undefined ? {} : { cursor: flags.cursor }),
-    });
+    const options = { limit: flags.limit, ...(sessionId === undefined ? {} : { sessionId }) };
+    const { hits, nextCursor } = await pageAfter(flags.cursor, (after) =>
+      store.transcript.search(text, { ...options, ...after }),
+    );
     if (flags.json) {
       const found = hits.map((hit) => ({ session: hit.sessionId, snippet: hit.snippet, entry: entryJson(hit.entry) }));
       printJson(io, { hits: found, ...(nextCursor === undefined ? {} : { nextCursor }) });

@@ -15,7 +15,7 @@ export async function why(io: CommandIo, id: string, flags: CommonFlags): Promis
   return withObserved(io, flags, async (observed) => {
     if (!(await observed.store.sessions.read(sessionId)))
       throw cliError("NOT_FOUND", `There is no session ${sessionId} in this store.`);
-    const state = await readSessionState(observed, sessionId);
+    const state = await readSessionState({ ...observed, place: observed.context.place }, sessionId);
     const nowMs = systemHost.clock.wallMs();
     if (flags.json) io.stdout.line(JSON.stringify(stateJson(state, nowMs)));
     else for (const line of stateLines(state, nowMs, styleOf(io.stdout.hasColour))) io.stdout.line(line);
