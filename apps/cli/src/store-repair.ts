@@ -3,7 +3,7 @@ import { chmod, readdir, stat } from "node:fs/promises";
 import path from "node:path";
 import { reapTurns } from "@turnkeeper/agent-core";
 import { CodedError, systemHost } from "@turnkeeper/kernel";
-import type { Grant, LeaseView, StateStore, StoreErrorCode } from "@turnkeeper/state-store";
+import type { Grant, LeaseView, RunningTurn, SpoolView, StateStore, StoreErrorCode } from "@turnkeeper/state-store";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import { endLeftProcesses } from "./left-processes.ts";
 import { oneLine } from "./one-line.ts";
@@ -61,21 +61,35 @@ class Repair {
   readonly mends: Mended[] = [];
   readonly left: NotMended[] = [];
   readonly #deps: RepairDeps;
+  /** What waited in the spool of each session before anything was done. */
+  readonly #waiting: ReadonlyMap<string, SpoolView>;
 
-  constructor(deps: RepairDeps) {
+  constructor(deps: RepairDeps, waiting: readonly SpoolView[]) {
     this.#deps = deps;
+    this.#waiting = new Map(waiting.map((view) => [view.sessionId, view]));
   }
 
   async turns(sessionId: string | undefined): Promise<void> {
     const { store, presence } = this.#deps;
-    for (const { turn, inputIds, openCallIds } of await reapTurns(
-      { store, presence, endProcesses: endLeftProcesses },
-      sessionId,
-    )) {
+    const running = await store.turns.running(sessionId);
+    const settled = await reapTurns({ store, presence, endProcesses: endLeftProcesses }, sessionId);
+    for (const { turn, inputIds, openCallIds } of settled) {
       const rows = [`inputs [${inputIds.join(", ")}]`, `open calls [${openCallIds.join(", ")}]`].join(" and ");
       const detail = `turn ${turn.turnId} of pid ${turn.holder.pid} is settled as crashed, with ${rows}`;
       this.mends.push({ session: turn.sessionId, detail });
     }
+    const crashed = new Set(settled.map(({ turn }) => turn.turnId));
+    for (const { turn } of running) if (!crashed.has(turn.turnId)) await this.#endedBySpool(turn);
+  }
+
+  /** Whoever settles absorbs what the store had refused; where the end was among it, nothing is left to be settled. */
+  async #endedBySpool({ sessionId, turnId, holder }: RunningTurn): Promise<void> {
+    const { store } = this.#deps;
+    const now = await store.turns.read(sessionId, turnId);
+    const [spooled] = await store.spool.waiting(sessionId);
+    if (now?.state !== "ended" || !this.#waiting.has(sessionId) || spooled) return;
+    const detail = `turn ${turnId} of pid ${holder.pid} is settled as ${now.outcome}, as its end tells that the store had refused`;
+    this.mends.push({ session: sessionId, detail });
   }
 
   async lease(sessionId: string): Promise<void> {
@@ -99,12 +113,17 @@ class Repair {
     }
   }
 
-  /** A grant that is given back at once absorbs what waits, as any would. */
-  async spool(sessionId: string): Promise<void> {
+  /** A session that was deleted may have left its spool. */
+  async spools(): Promise<void> {
+    for (const before of this.#waiting.values()) await this.#spool(before);
+  }
+
+  /** A grant that is given back at once absorbs what waits, as any would; what was settled has absorbed it already. */
+  async #spool(before: SpoolView): Promise<void> {
     const { store, presence, path: storePath } = this.#deps;
-    const [before] = await store.spool.waiting(sessionId);
-    if (!before) return;
-    const isKnown = (await store.sessions.read(sessionId)) !== undefined;
+    const { sessionId } = before;
+    const isWaiting = (await store.spool.waiting(sessionId)).length > 0;
+    const isKnown = isWaiting && (await store.sessions.read(sessionId)) !== undefined;
     const holder = { ...presence.identity, holderId: systemHost.random.id() };
     const registered = presence.register(holder.holderId);
     try {
@@ -165,15 +184,14 @@ function grantOf({ sessionId, holder, fencingToken }: LeaseView): Grant {
 
 /** Mends what is left by whoever is gone and what is derived, of one session or of all; nothing else. Safe to repeat. */
 export async function repairStore(deps: RepairDeps, only?: string): Promise<RepairReport> {
-  const repair = new Repair(deps);
+  const repair = new Repair(deps, await deps.store.spool.waiting(only));
   await repair.turns(only);
   const ids = only === undefined ? sessionIds(deps.store) : [only];
   for await (const sessionId of ids) {
     await repair.lease(sessionId);
     await repair.orphans(sessionId);
   }
-  // A session that was deleted may have left its spool.
-  for (const { sessionId } of await deps.store.spool.waiting(only)) await repair.spool(sessionId);
+  await repair.spools();
   await repair.derived(only);
   await repair.rest(only);
   return { mends: repair.mends, left: repair.left };

@@ -136,14 +136,6 @@ describe("a store that is damaged under a turn", { timeout: 180_000 }, () => {
     await goesOn(scene);
   });
 
-  it("by rm of the file: what it held was saved, and comes back by the command as printed", async () => {
-    const scene = await play((storePath) => rmSync(storePath));
-    endsWith(scene, /^STORE_DELETED$/);
-    const [command = ""] = nextOf(scene.ended);
-    expect(await scene.type(command)).toMatchObject({ code: 0 });
-    await goesOn(scene);
-  });
-
   it("by rm of the -shm, beside what was saved on another day: that stays where it is", async () => {
     const scene = await play((storePath) => {
       layOldRescue(storePath);

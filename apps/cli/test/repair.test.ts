@@ -127,6 +127,37 @@ describe("verify and repair", { timeout: 60_000 }, () => {
     expect((await run("sessions", "show", "s")).stdout).toContain("was refused");
   });
 
+  it("tell what came back with the end of a turn that its process could not store before it died", async () => {
+    const holder = startCli(["run", "hello", "--session", "x", "--model", "demo/silent", "--json"], { home });
+    await holder.sees(/turn\.started/);
+    const turnId = await withStore(async (store) => {
+      const [running] = await store.turns.running("x");
+      if (!running) throw new Error("Nothing runs.");
+      const { turn } = running;
+      const grant = { sessionId: "x", holderId: turn.holder.holderId, fencingToken: turn.fencingToken };
+      const body = { role: "assistant", parts: [{ type: "text", text: "was refused" }] } as const;
+      const entries = [{ key: "answer", body }];
+      await store.spool.keep({ grant, turnId: turn.turnId, entries });
+      await store.spool.keep({
+        grant,
+        turnId: turn.turnId,
+        entries: [],
+        end: { outcome: "failed", reason: "STORE_FULL" },
+      });
+      return turn.turnId;
+    });
+    holder.child.kill("SIGKILL");
+    await holder.ended;
+    const { mends = [], left } = told(await run("sessions", "repair", "--json"));
+    expect(left).toEqual([]);
+    expect(mends.map(({ detail }) => detail)).toEqual([
+      expect.stringMatching(new RegExp(`^turn ${turnId} of pid ${holder.pid} is settled as failed, as its end tells`)),
+      expect.stringMatching(/^2 steps that the store had refused are back from \S+\/x\.jsonl$/),
+    ]);
+    expect((await run("sessions", "show", "x")).stdout).toContain("was refused");
+    expect(told(await run("sessions", "repair", "--json"))).toEqual({ mends: [], left: [] });
+  });
+
   it("wait for a live holder with what is spooled: exit 75", async () => {
     const holder = startCli(["run", "hello", "--session", "x", "--model", "demo/silent", "--json"], { home });
     await holder.sees(/turn\.started/);

@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import { Connection } from "./connection.ts";
 import { isForeignLog, markLog } from "./log-mark.ts";
@@ -66,6 +68,22 @@ function noteLog(path: string, { random }: Host): boolean {
 }
 
 /**
+ * A reader makes the files of a log and leaves them; SQLite removes them, where nobody else uses them, with the last
+ * connection that may write. Nothing is in them, so nothing is written for it. Answers that connection, to be closed last.
+ */
+function logRemover(path: string): Connection | undefined {
+  let writer: Connection | undefined;
+  try {
+    writer = new Connection(path, "write");
+    // It takes part in the log once it has read.
+    writer.get("SELECT count(*) FROM sqlite_schema");
+  } catch {
+    // A file that this user may only read: its log stays, empty.
+  }
+  return writer;
+}
+
+/**
  * Opens both connections of a file and brings its schema up to date. The reader comes first and only reads, so that a
  * newer or a foreign file is refused untouched; it stays open as the pin that holds the WAL. What fails leaves
  * nothing open: the writer is closed while the reader still holds the file, so nothing is checkpointed.
@@ -77,6 +95,7 @@ export async function openDatabase(
 ): Promise<SharedDatabase> {
   const call: FailedCall = { attempt: "open", path, phase: "open" };
   const before = fileKey(path);
+  const hadLog = existsSync(`${path}-wal`) || existsSync(`${path}-shm`);
   const opened: Connection[] = [];
   let guard: StoreGuard | undefined;
   const open = (access: "read" | "write"): Connection => {
@@ -125,7 +144,10 @@ export async function openDatabase(
     };
     return new SharedDatabase({ file, reader, writer, guard });
   } catch (error) {
+    const isRefused = CodedError.is(error) && opened.length === 1;
+    const remover = isRefused && !hadLog ? logRemover(path) : undefined;
     for (const connection of opened) connection.close();
+    remover?.close();
     guard?.end();
     throw explain(error, call);
   }

@@ -106,7 +106,7 @@ const meanings: readonly Meaning[] = [
     pattern: /^(SQLITE_FULL|SQLITE_IOERR_SHMSIZE|ENOSPC|EDQUOT)/,
     code: "STORE_FULL",
     what: "the disk is full",
-    next: "Free some space and repeat; reading still works.",
+    next: "Free some space and repeat.",
   },
   {
     pattern: /^EFBIG/,

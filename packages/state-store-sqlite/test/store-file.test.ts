@@ -120,16 +120,20 @@ describe("a path that cannot be a store is refused, with the path and what to do
   });
 
   test("a database of another program", async () => {
-    const other = new Database(pathOf("other.db"));
-    other.exec("CREATE TABLE bookmark (url TEXT); PRAGMA user_version = 1;");
-    other.close();
-    chmodSync(pathOf("other.db"), 0o644);
-    const before = readFileSync(pathOf("other.db"));
-    await expect(openSqliteStore(pathOf("other.db"), { host })).rejects.toMatchObject(
-      refusal("STORE_UNAVAILABLE", /another program/),
-    );
-    expect(readFileSync(pathOf("other.db")).equals(before)).toBe(true);
-    expect(modeOf(pathOf("other.db"))).toBe("644");
+    for (const mode of ["delete", "wal"]) {
+      const path = pathOf(`${mode}.db`);
+      const other = new Database(path);
+      other.exec(`PRAGMA journal_mode = ${mode}; CREATE TABLE bookmark (url TEXT); PRAGMA user_version = 1;`);
+      other.close();
+      chmodSync(path, 0o644);
+      const [before, names] = [readFileSync(path), readdirSync(folder())];
+      await expect(openSqliteStore(path, { host })).rejects.toMatchObject(
+        refusal("STORE_UNAVAILABLE", /another program/),
+      );
+      expect(readFileSync(path).equals(before)).toBe(true);
+      expect(readdirSync(folder())).toEqual(names);
+      expect(modeOf(path)).toBe("644");
+    }
   });
 
   test("a store of a later release", async () => {
@@ -137,11 +141,12 @@ describe("a path that cannot be a store is refused, with the path and what to do
     const later = new Database(pathOf("state.db"));
     later.pragma("user_version = 9999");
     later.close();
-    const before = readFileSync(pathOf("state.db"));
+    const [before, names] = [readFileSync(pathOf("state.db")), readdirSync(folder())];
     await expect(openSqliteStore(pathOf("state.db"), { host })).rejects.toMatchObject(
       refusal("STORE_NEWER", /9999.*Nothing was touched/),
     );
     expect(readFileSync(pathOf("state.db")).equals(before)).toBe(true);
+    expect(readdirSync(folder())).toEqual(names);
   });
 
   test("options that are none", async () => {
