@@ -62,12 +62,9 @@ export async function storeExists(storePath: string): Promise<boolean> {
 }
 
 /** Whether anything is in the file; an empty one is as good as none. */
-async function isFilled(file: string): Promise<boolean> {
-  const size = await stat(file).then(
-    (stats) => stats.size,
-    () => 0,
-  );
-  return size > 0;
+export async function isFilled(file: string): Promise<boolean> {
+  const stats = await stat(file).catch(() => undefined);
+  return stats !== undefined && stats.isFile() && stats.size > 0;
 }
 
 /** The folders into which a process saved a store that was deleted or replaced under it, the newest last. */

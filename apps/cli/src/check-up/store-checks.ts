@@ -7,16 +7,11 @@ import { localTime, spoolLines } from "../display/transcript-text.ts";
 import { bringBack, nextStep, nextStepOfError } from "../next-step.ts";
 import { oneLine } from "../one-line.ts";
 import { inspectCommand, repairCommand, verifyCommand } from "../printed-command.ts";
-import { remainsOfStore, remainsText, rescuedFolders, storeExists } from "../store-location.ts";
+import { isFilled, remainsOfStore, remainsText, rescuedFolders, storeExists } from "../store-location.ts";
 import type { StoreLocation } from "../store-location.ts";
 import { note, ok, wrong } from "./check.ts";
 import type { Check } from "./check.ts";
 import { storeFileChecks } from "./store-files.ts";
-
-async function isFilled(file: string): Promise<boolean> {
-  const stats = await stat(file).catch(() => undefined);
-  return stats !== undefined && stats.isFile() && stats.size > 0;
-}
 
 /** About two gigabytes are looked at in ten seconds; nobody waits longer for a doctor. */
 const structurePatienceMs = 10_000;
