@@ -381,7 +381,7 @@ describe("no connection", () => {
   it("because this process may open no more files says so, and may be tried again", () => {
     const cause = Object.assign(new Error("connect EMFILE 127.0.0.1:80"), { code: "EMFILE", syscall: "connect" });
     const error = describeModelError(new TypeError("fetch failed", { cause }));
-    expect(error).toMatchObject({ code: "MODEL_UNREACHABLE", context: { retryable: true } });
+    expect(error).toMatchObject({ code: "MODEL_UNREACHABLE", retryable: true });
     expect(error.message).toMatch(/\(EMFILE\).*raise the limit \(ulimit -n\)/);
   });
 
