@@ -142,7 +142,7 @@ describe("the calls of one step", () => {
   });
 
   it("that run when the store refuses the token are stopped hard, and none of them starts after that", async () => {
-    const reasons: unknown[] = [];
+    const stoppedAtMs: number[] = [];
     const steal = defineTool({
       name: "steal",
       description: "Loses the session to another.",
@@ -162,7 +162,7 @@ describe("the calls of one step", () => {
       execute: (_input, { hardSignal }) =>
         new Promise((resolve) => {
           hardSignal.addEventListener("abort", () => {
-            reasons.push((hardSignal.reason as Error).message);
+            stoppedAtMs.push(bench.host.clock.monotonicMs());
             resolve("stopped");
           });
         }),
@@ -173,7 +173,8 @@ describe("the calls of one step", () => {
     const { agent } = await bench.agent([{ calls }, { text: "never" }], { toolConcurrency: 2 }, tools);
     const turn = agent.run("s", "go");
     expect(await bench.finished(turn)).toMatchObject({ outcome: "interrupted", reason: "lease-lost" });
-    expect(reasons).toHaveLength(1);
+    // At once: the next renewal, which would find it out too, is a minute away.
+    expect(stoppedAtMs).toEqual([expect.closeTo(0, -3)]);
     expect(log).toEqual([]);
   });
 });
