@@ -12,6 +12,12 @@ function catchesHangUp(pid: number): boolean {
   return (BigInt(`0x${caught}`) & 1n) === 1n;
 }
 
+/** Grows with each turn of its event loop, at whose end it waits. */
+function loopTurns(pid: number): number {
+  const [, count = "0"] = /^voluntary_ctxt_switches:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return Number(count);
+}
+
 describe("stopping a turn", () => {
   it("Ctrl-C once stops it softly: what came is kept, exit 130, and the session works", async () => {
     const server = await serveModel(openAiStall("half an"), openAiText("whole"));
@@ -71,9 +77,10 @@ describe("stopping a turn", () => {
       const run = startCli(["run", "second", "--session", "s", "--input-id", "second", "--json"], { home });
       // It handles signals from the moment on in which it offers its message.
       await expect.poll(() => catchesHangUp(run.pid), { timeout: 20_000 }).toBe(true);
+      const turnsBefore = loopTurns(run.pid);
       run.child.kill("SIGTERM");
-      // Time for the signal to be seen; the message cannot be stored meanwhile.
-      await new Promise((resolve) => setTimeout(resolve, 500));
+      // The signal is seen in the next turn of its loop; the message cannot be stored meanwhile.
+      await expect.poll(() => loopTurns(run.pid) - turnsBefore, { timeout: 20_000 }).toBeGreaterThan(3);
       expect(run.stdout).toBe("");
       lock.exec("COMMIT");
       lock.close();
