@@ -71,6 +71,19 @@ function structureOf(path: string): Structure {
   }
 }
 
+/** What is said in place of a structure where the file could not be looked at. */
+export interface Unseen {
+  readonly code: string;
+  readonly message: string;
+}
+
+function answerOn(path: string): Structure | Unseen {
+  try {
+    return structureOf(path);
+  } catch (error) {
+    return { code: codeOf(error), message: String(error) };
+  }
+}
+
 process.on("disconnect", () => process.exit(1));
-const structure = structureOf(process.argv[2] ?? "");
-process.send?.(structure, () => process.exit(0));
+process.send?.(answerOn(process.argv[2] ?? ""), () => process.exit(0));

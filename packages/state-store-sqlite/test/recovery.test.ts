@@ -66,6 +66,16 @@ async function filesWhileOpen(to: string, turnCount = 6): Promise<void> {
 const codeOf = (error: unknown): unknown => (CodedError.is(error) ? error.code : error);
 
 describe("recoverStore", () => {
+  it("of a store that a later release wrote brings what it knows, and does not call that all", async () => {
+    const path = aCopy();
+    const database = new Database(path);
+    database.pragma("user_version = 9999");
+    database.close();
+    const report = await recoverStore(path, { inspectOnly: true });
+    expect(report).toMatchObject({ isComplete: false, refusedRows: [], mends: [] });
+    expect(report.notes).toContainEqual(expect.stringMatching(/version 9999.*What a later one added is not brought/));
+  });
+
   it(
     "works in a process of its own, tells how far it is, and names the output when it is whole",
     { timeout: 60_000 },

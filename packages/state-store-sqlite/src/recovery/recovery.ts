@@ -34,6 +34,10 @@ type TellProgress = (progress: RecoveryProgress) => Promise<void>;
 
 const pagesPerTelling = 2048;
 const sessionsPerTelling = 500;
+function isOfLaterRelease({ header }: PageImage): boolean {
+  return (header?.readUInt32BE(60) ?? 0) > newestSchemaVersion();
+}
+
 function notesOn(image: PageImage, store: RebuiltStore): string[] {
   const notes: string[] = [];
   const version = image.header?.readUInt32BE(60) ?? 0;
@@ -41,8 +45,10 @@ function notesOn(image: PageImage, store: RebuiltStore): string[] {
     notes.push(
       "The first page is damaged; tables were told by their rows, and rows of deleted sessions may have come back.",
     );
-  if (version > newestSchemaVersion())
-    notes.push(`The store says that it has schema version ${version}; this release knows ${newestSchemaVersion()}.`);
+  if (isOfLaterRelease(image))
+    notes.push(
+      `The store says that it has schema version ${version}; this release knows ${newestSchemaVersion()}. What a later one added is not brought.`,
+    );
   for (const table of store.shapes.unread) notes.push(`Table ${table} is not brought.`);
   return notes;
 }
@@ -157,7 +163,7 @@ async function rebuild(
       damagedWalFrameCount,
       missingWalFrameCount,
     },
-    isComplete: findings.toldCount === 0 && isLogWhole && violations.length === 0,
+    isComplete: findings.toldCount === 0 && isLogWhole && violations.length === 0 && !isOfLaterRelease(image),
     tables: findings.tables(shapes.brought),
     refusedRows,
     unreadPages,
