@@ -38,7 +38,7 @@ export class SqliteSpool implements SpoolStore {
         views.set(file.sessionId, {
           sessionId: file.sessionId,
           stepCount: stepCount + (known?.stepCount ?? 0),
-          turnIds: [...new Set([...(known?.turnIds ?? []), ...steps.map(({ turnId }) => turnId)])],
+          turnIds: [...new Set([...(known?.turnIds ?? []), ...steps.map(({ turnId }) => turnId)])].toSorted(),
           damagedCount: file.lines.length - stepCount + (known?.damagedCount ?? 0),
           place: known ? this.#folder.path : file.path,
         });

@@ -39,7 +39,7 @@ export interface SpooledStep extends SpoolStep {
 export interface SpoolView {
   readonly sessionId: string;
   readonly stepCount: number;
-  /** Whose steps they are. A turn that the store does not know keeps them waiting. */
+  /** Whose steps they are, in alphabetical order. A turn that the store does not know keeps them waiting. */
   readonly turnIds: readonly string[];
   /** What cannot be read any more: it is skipped, and stays where it is. */
   readonly damagedCount: number;

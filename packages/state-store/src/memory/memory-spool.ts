@@ -21,7 +21,7 @@ export class MemorySpool implements SpoolStore {
       .map(([id, steps]) => ({
         sessionId: id,
         stepCount: steps.length,
-        turnIds: [...new Set(steps.map(({ turnId }) => turnId))],
+        turnIds: [...new Set(steps.map(({ turnId }) => turnId))].toSorted(),
         damagedCount: 0,
         place: "memory",
       }))
