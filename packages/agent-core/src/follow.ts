@@ -24,6 +24,8 @@ export type FollowDeps = ReapDeps & {
   readonly closing: AbortSignal;
   /** Gives a call back to the runner of its session: its input is pending and has nobody else to run it. */
   readonly rejoin: (call: TurnCall) => Promise<void>;
+  /** Inputs of the session may still name this runner, and are to be left to others. */
+  readonly leaveLater: (sessionId: string) => void;
 };
 
 /** Where the call is handed to, or how it ends; nothing: it goes on. */
@@ -188,6 +190,8 @@ export async function followInput(deps: FollowDeps, call: TurnCall): Promise<voi
   try {
     await new Following(deps, call).run();
   } catch (error) {
+    // The input may still be this runner's, and nobody here asks for it any more.
+    deps.leaveLater(call.request.sessionId);
     call.finish(endOfStoreFailure(error));
   }
 }
