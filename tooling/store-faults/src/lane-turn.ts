@@ -8,6 +8,8 @@ export interface TurnStart {
   readonly runner: Runner;
   /** What it took with its grant; absent when it has still to begin. */
   readonly inputId: string | undefined;
+  /** Every step of it goes to the spool, and its own release brings them back: not left to chance. */
+  readonly isSpooled: boolean;
 }
 
 const stepsMax = 4;
@@ -33,10 +35,11 @@ export class LaneTurn {
 
   async run(): Promise<void> {
     const { store, random } = this.#deps;
-    const { grant, inputId } = this.#start;
+    const { grant, inputId, isSpooled } = this.#start;
     const isSteered = inputId === undefined;
     if (isSteered && !(await this.#beginSteered())) return;
     const stepCount = 1 + Math.floor(random.unit() * stepsMax);
+    if (isSpooled) return this.#spool(0, stepCount);
     const spooledFrom = random.unit() < spooledShare ? Math.floor(random.unit() * stepCount) : stepCount;
     for (let step = 0; step < spooledFrom; step++) {
       // What joined the turn under way is settled with a step; what began it, with its end.
@@ -69,7 +72,7 @@ export class LaneTurn {
   /** What a turn does whose store has failed: the rest is kept, and whoever has the session next brings it back. */
   async #spool(from: number, stepCount: number): Promise<void> {
     const { store, tell, random } = this.#deps;
-    const { grant, turnId } = this.#start;
+    const { grant, turnId, isSpooled } = this.#start;
     const { sessionId, fencingToken } = grant;
     const hasEnd = random.unit() >= unendedShare;
     for (let step = from; step < stepCount; step++) {
@@ -83,7 +86,7 @@ export class LaneTurn {
       tell({ told: "kept", sessionId, fencingToken, turnId, keys, settledInputIds, isEnd });
     }
     // Its own release brings it back; or else the next grant, or the settlement of its holder.
-    if (random.unit() < 0.5) this.#isAnswered("release", await store.leases.release(grant));
+    if (isSpooled || random.unit() < 0.5) this.#isAnswered("release", await store.leases.release(grant));
   }
 
   #entries(step: number): EntryDraft[] {

@@ -46,14 +46,28 @@ export class Lane {
 
   /** Ends after its turns, or as soon as the store is sealed. */
   async run(): Promise<void> {
-    const { workload, tell, random, name } = this.#deps;
-    for (let number = 0; workload.turnCount === 0 || number < workload.turnCount; number++) {
+    const { turnCount } = this.#deps.workload;
+    await this.#runTurns(turnCount === 0 ? Infinity : turnCount, (sessionId, turnId) =>
+      this.#deps.random.unit() < inputShare
+        ? this.#turnOfInput(sessionId, turnId)
+        : this.#turnOfGrant(sessionId, turnId),
+    );
+  }
+
+  /** The turns that are to be spooled whatever chance had the lanes do; nobody else may be at work in this process. */
+  runSpooled(): Promise<void> {
+    return this.#runTurns(this.#deps.workload.spooledTurnCount ?? 0, (sessionId, turnId) =>
+      this.#turnOfGrant(sessionId, turnId, true),
+    );
+  }
+
+  async #runTurns(count: number, run: (sessionId: string, turnId: string) => Promise<void>): Promise<void> {
+    const { tell, random, name } = this.#deps;
+    for (let number = 0; number < count; number++) {
       const sessionId = this.#sessionIds[Math.floor(random.unit() * this.#sessionIds.length)] ?? "";
       const turnId = `${name}.${number}`;
       try {
-        await (random.unit() < inputShare
-          ? this.#turnOfInput(sessionId, turnId)
-          : this.#turnOfGrant(sessionId, turnId));
+        await run(sessionId, turnId);
       } catch (error) {
         const failure = failureOf(error);
         tell({ told: "failed", attempt: `turn ${turnId}`, failure });
@@ -80,14 +94,14 @@ export class Lane {
   }
 
   /** The grant is lease traffic; what makes it count is the turn that begins under it. */
-  async #turnOfGrant(sessionId: string, turnId: string): Promise<void> {
+  async #turnOfGrant(sessionId: string, turnId: string, isSpooled = false): Promise<void> {
     const granted = await this.#granted(sessionId);
-    if (granted) await this.#run(granted, turnId);
+    if (granted) await this.#run(granted, turnId, isSpooled);
   }
 
-  async #run({ grant, holder, inputId }: Granted, turnId: string): Promise<void> {
+  async #run({ grant, holder, inputId }: Granted, turnId: string, isSpooled = false): Promise<void> {
     try {
-      await new LaneTurn(this.#deps, { grant, turnId, runner: this.#runner, inputId }).run();
+      await new LaneTurn(this.#deps, { grant, turnId, runner: this.#runner, inputId, isSpooled }).run();
     } finally {
       this.#deps.crew.dismiss(holder);
     }

@@ -47,6 +47,8 @@ for (let life = 0; life < workload.lifeCount; life++) {
     (_, lane) => new Lane({ store, random, crew, tell, workload, name: `${workload.name}.${life}.${lane}` }),
   );
   await Promise.all(lanes.map((lane) => lane.run()));
+  if (life === workload.lifeCount - 1)
+    await new Lane({ store, random, crew, tell, workload, name: `${workload.name}.${life}.spooled` }).runSpooled();
   try {
     await store.close();
   } catch (error) {

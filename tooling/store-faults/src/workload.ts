@@ -11,6 +11,11 @@ export interface Workload {
   readonly turnCount: number;
   /** How often the store is opened, worked on and closed. */
   readonly lifeCount: number;
+  /**
+   * How many turns the last life runs behind those of its lanes, one after the other, that go to the spool from their
+   * first step and bring it back with their release; absent: none. How much lanes spool is up to chance.
+   */
+  readonly spooledTurnCount?: number;
   /** A checkpoint after so many pages of the WAL; absent: as the store has it. */
   readonly checkpointPages?: number;
   /** `early` acknowledges appends before they are asked for; `normal` never waits for the disk. Neither may pass. */

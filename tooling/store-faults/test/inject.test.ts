@@ -15,8 +15,10 @@ test.skipIf(why)(
       process.stdout.write(`${JSON.stringify({ findings: findings.length, ...reach })}
 `);
     expect(reports.flatMap(({ findings }) => findings)).toEqual([]);
-    for (const { fault, hits, acknowledgements } of reports) {
+    const certain = new Set(faults.flatMap(({ name, isOfSpool }) => (isOfSpool ? name : [])));
+    for (const { fault, hits, runs, acknowledgements } of reports) {
       expect(hits, `${fault} was met`).toBeGreaterThan(0);
+      if (certain.has(fault)) expect(hits, `${fault} was met in every run`).toBe(runs);
       expect(acknowledgements, `${fault} met a store at work`).toBeGreaterThan(0);
     }
   },

@@ -10,6 +10,8 @@ export interface Fault {
   readonly mayWait?: true;
   /** A spool that cannot be taken refuses nobody the session, and then comes late. */
   readonly mayBeLate?: true;
+  /** A run makes few of these calls, and how many is up to chance: so many are added that it comes to the one meant. */
+  readonly isOfSpool?: true;
 }
 
 export const faults: readonly Fault[] = [
@@ -24,11 +26,11 @@ export const faults: readonly Fault[] = [
   { name: "remove-eio", calls: "unlink", action: "error=EIO" },
   { name: "remove-kill", calls: "unlink", action: "signal=SIGKILL" },
   // Of the spool alone: SQLite writes at positions, and moves nothing.
-  { name: "spool-write-eio", calls: "write", action: "error=EIO" },
-  { name: "spool-write-enospc", calls: "write", action: "error=ENOSPC" },
-  { name: "spool-write-kill", calls: "write", action: "signal=SIGKILL" },
-  { name: "spool-claim-eio", calls: "rename", action: "error=EIO", mayBeLate: true },
-  { name: "spool-claim-kill", calls: "rename", action: "signal=SIGKILL" },
+  { name: "spool-write-eio", calls: "write", action: "error=EIO", isOfSpool: true },
+  { name: "spool-write-enospc", calls: "write", action: "error=ENOSPC", isOfSpool: true },
+  { name: "spool-write-kill", calls: "write", action: "signal=SIGKILL", isOfSpool: true },
+  { name: "spool-claim-eio", calls: "rename", action: "error=EIO", isOfSpool: true, mayBeLate: true },
+  { name: "spool-claim-kill", calls: "rename", action: "signal=SIGKILL", isOfSpool: true },
   { name: "lock-enolck", calls: "fcntl", action: "error=ENOLCK", mayWait: true },
   { name: "read-eio", calls: "pread64", action: "error=EIO" },
 ];

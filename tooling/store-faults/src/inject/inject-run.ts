@@ -55,6 +55,7 @@ async function tracedRun(
   bundle: WorkerBundle,
   { name, calls, mayWait }: Pick<Fault, "name" | "calls" | "mayWait">,
   tampering: readonly string[],
+  spooledTurnCount: number,
 ): Promise<Met> {
   const folder = join(bundle.folder, `inject-${name}`);
   await mkdir(folder);
@@ -65,7 +66,7 @@ async function tracedRun(
   // A filter in the kernel makes a run faster, and loses injected signals.
   const filter = tampering.some((option) => option.includes("signal=")) ? [] : ["--seccomp-bpf"];
   const options = ["-f", "-qq", "-s", "0", ...filter, "-o", log, ...files, "-e", `trace=${calls}`, ...tampering];
-  const workload: Workload = { ...work, path, name: "w", seed: 1 };
+  const workload: Workload = { ...work, path, name: "w", seed: 1, spooledTurnCount };
   const process = new StoreProcess(bundle.script, workload, ["strace", ...options]);
   let hasWaited = false;
   const deadline = setTimeout(
@@ -81,10 +82,13 @@ async function tracedRun(
   return { process, path, folder, hasWaited, calls: lines.filter((line) => /^[a-z0-9]+\(/.test(line)) };
 }
 
-/** How often a store at work makes each kind of call, told once for a whole sweep. */
+/**
+ * How often a store at work makes each kind of call, told once for a whole sweep; at least once those of the spool. Its
+ * lanes take turns as the disk lets them, so no other run makes just as many.
+ */
 async function callCounts(bundle: WorkerBundle, faults: readonly Fault[]): Promise<(fault: Fault) => number> {
   const all = [...new Set(faults.flatMap(({ calls }) => calls.split(",")))];
-  const { calls, folder } = await tracedRun(bundle, { name: "untouched", calls: all.join(",") }, []);
+  const { calls, folder } = await tracedRun(bundle, { name: "untouched", calls: all.join(",") }, [], 1);
   await rm(folder, { recursive: true });
   return (fault) => calls.filter((line) => fault.calls.split(",").includes(line.slice(0, line.indexOf("(")))).length;
 }
@@ -111,9 +115,12 @@ class Sweep {
   }
 
   async #try(point: number): Promise<void> {
-    const { name, calls, action, isLasting, mayWait } = this.#fault;
+    const { name, calls, action, isLasting, mayWait, isOfSpool } = this.#fault;
     const tampering = ["-e", `inject=${calls}:${action}:when=${point}${isLasting ? "+" : ""}`];
-    const met = await tracedRun(this.#bundle, { ...this.#fault, name: `${name}-${point}` }, tampering);
+    // Each spooled turn writes to the spool and claims it, so with as many of them the call is made for certain.
+    const spooledTurnCount = isOfSpool ? point : 0;
+    const tried = { ...this.#fault, name: `${name}-${point}` };
+    const met = await tracedRun(this.#bundle, tried, tampering, spooledTurnCount);
     const { process, path, folder, hasWaited } = met;
     const where = `${name} at call ${point}`;
     const report = (kind: Finding["kind"], detail: string): void =>
