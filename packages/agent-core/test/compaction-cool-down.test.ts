@@ -1,20 +1,16 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { CompactionHealth } from "@turnkeeper/state-store";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Agent, Turn, TurnEvent, TurnFinished } from "../src/index.ts";
 import type { ScriptedStep } from "../src/testing/index.ts";
-import { createBench } from "./bench.ts";
 import type { Bench } from "./bench.ts";
+import { benchOfEachTest } from "./bench-of-each-test.ts";
 import { counted, overflow, talkativeModel, trickling, words } from "./long-talk.ts";
 import type { TalkativeModel } from "./long-talk.ts";
 
 let bench: Bench;
-beforeEach(() => {
-  bench = createBench();
-});
-afterEach(async () => {
-  await bench.close();
-  expect(bench.host.pendingTimerCount()).toBe(0);
+benchOfEachTest((fresh) => {
+  bench = fresh;
 });
 
 type Summary = Parameters<typeof talkativeModel>[1];

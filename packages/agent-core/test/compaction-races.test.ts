@@ -1,27 +1,18 @@
-import { verifyRecords } from "@turnkeeper/state-store";
 import type { CompactionRequest, StateStore } from "@turnkeeper/state-store";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { contextBodies } from "../src/compaction/context-bodies.ts";
 import { Conversation } from "../src/conversation.ts";
 import { defineTool } from "../src/index.ts";
 import type { AnyTool, Turn } from "../src/index.ts";
 import { strictestProvider } from "../src/testing/index.ts";
-import { createBench } from "./bench.ts";
 import type { Bench } from "./bench.ts";
+import { benchOfEachTest } from "./bench-of-each-test.ts";
 import { counted, countedCalls, overflow, talkativeModel, transcriptOf, words, wordsOf } from "./long-talk.ts";
 
 let bench: Bench;
-beforeEach(() => {
-  bench = createBench();
-});
-afterEach(async () => {
-  for (const { sessionId } of (await bench.store.sessions.list()).sessions) {
-    const records = await bench.store.sessions.records(sessionId);
-    expect(records && verifyRecords(records)).toEqual([]);
-  }
-  await bench.close();
-  expect(bench.host.pendingTimerCount()).toBe(0);
+benchOfEachTest((fresh) => {
+  bench = fresh;
 });
 
 /** A store whose compactions go through `apply`. */

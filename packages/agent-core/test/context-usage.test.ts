@@ -1,19 +1,15 @@
 import { CodedError } from "@turnkeeper/kernel";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../src/index.ts";
 import type { ScriptedStep } from "../src/testing/index.ts";
-import { createBench } from "./bench.ts";
 import type { Bench } from "./bench.ts";
+import { benchOfEachTest } from "./bench-of-each-test.ts";
 import { counted, talkativeModel, words } from "./long-talk.ts";
 
 let bench: Bench;
-beforeEach(() => {
-  bench = createBench();
-});
-afterEach(async () => {
-  await bench.close();
-  expect(bench.host.pendingTimerCount()).toBe(0);
+benchOfEachTest((fresh) => {
+  bench = fresh;
 });
 
 interface Counts {

@@ -1,20 +1,11 @@
-import { verifyRecords } from "@turnkeeper/state-store";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { withTurn } from "../src/index.ts";
-import { createBench } from "./bench.ts";
 import type { Bench } from "./bench.ts";
+import { benchOfEachTest } from "./bench-of-each-test.ts";
 
 let bench: Bench;
-beforeEach(() => {
-  bench = createBench();
-});
-afterEach(async () => {
-  for (const { sessionId } of (await bench.store.sessions.list()).sessions) {
-    const records = await bench.store.sessions.records(sessionId);
-    expect(records && verifyRecords(records)).toEqual([]);
-  }
-  await bench.close();
-  expect(bench.host.pendingTimerCount()).toBe(0);
+benchOfEachTest((fresh) => {
+  bench = fresh;
 });
 
 it("a turn that has not ended by its deadline is stopped hard, keeps what came, and frees the session", async () => {

@@ -2,19 +2,15 @@ import { CodedError } from "@turnkeeper/kernel";
 import { verifyRecords } from "@turnkeeper/state-store";
 import type { Holder } from "@turnkeeper/state-store";
 import { openProcessPresence } from "@turnkeeper/turn-lease";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createAgent, reapTurns } from "../src/index.ts";
 import { scriptedModel } from "../src/testing/index.ts";
-import { createBench } from "./bench.ts";
 import type { Bench } from "./bench.ts";
+import { benchOfEachTest } from "./bench-of-each-test.ts";
 
 let bench: Bench;
-beforeEach(() => {
-  bench = createBench();
-});
-afterEach(async () => {
-  await bench.close();
-  expect(bench.host.pendingTimerCount()).toBe(0);
+benchOfEachTest((fresh) => {
+  bench = fresh;
 });
 
 function overloaded(): Error {

@@ -1,23 +1,14 @@
-import { verifyRecords } from "@turnkeeper/state-store";
 import type { OnBusy } from "@turnkeeper/state-store";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../src/index.ts";
 import type { Agent, Turn } from "../src/index.ts";
-import { createBench } from "./bench.ts";
 import type { Bench } from "./bench.ts";
+import { benchOfEachTest } from "./bench-of-each-test.ts";
 
 let bench: Bench;
-beforeEach(() => {
-  bench = createBench();
-});
-afterEach(async () => {
-  for (const { sessionId } of (await bench.store.sessions.list()).sessions) {
-    const records = await bench.store.sessions.records(sessionId);
-    expect(records && verifyRecords(records)).toEqual([]);
-  }
-  await bench.close();
-  expect(bench.host.pendingTimerCount()).toBe(0);
+benchOfEachTest((fresh) => {
+  bench = fresh;
 });
 
 interface Scene {

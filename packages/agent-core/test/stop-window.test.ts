@@ -1,19 +1,10 @@
-import { verifyRecords } from "@turnkeeper/state-store";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createBench } from "./bench.ts";
+import { describe, expect, it } from "vitest";
 import type { Bench } from "./bench.ts";
+import { benchOfEachTest } from "./bench-of-each-test.ts";
 
 let bench: Bench;
-beforeEach(() => {
-  bench = createBench();
-});
-afterEach(async () => {
-  for (const { sessionId } of (await bench.store.sessions.list()).sessions) {
-    const records = await bench.store.sessions.records(sessionId);
-    expect(records && verifyRecords(records)).toEqual([]);
-  }
-  await bench.close();
-  expect(bench.host.pendingTimerCount()).toBe(0);
+benchOfEachTest((fresh) => {
+  bench = fresh;
 });
 
 /** From now on the answer to a grant is under way for a second; the grant itself stands at once. */

@@ -1,15 +1,11 @@
 import { verifyRecords } from "@turnkeeper/state-store";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createBench } from "./bench.ts";
+import { describe, expect, it } from "vitest";
 import type { Bench } from "./bench.ts";
+import { benchOfEachTest } from "./bench-of-each-test.ts";
 
 let bench: Bench;
-beforeEach(() => {
-  bench = createBench();
-});
-afterEach(async () => {
-  await bench.close();
-  expect(bench.host.pendingTimerCount()).toBe(0);
+benchOfEachTest((fresh) => {
+  bench = fresh;
 });
 
 describe("a turn", () => {
