@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Bench } from "./bench.ts";
-import { benchOfEachTest } from "./bench-of-each-test.ts";
+import { benchOfEachTest } from "./fresh-bench.ts";
 
 let bench: Bench;
 benchOfEachTest((fresh) => {

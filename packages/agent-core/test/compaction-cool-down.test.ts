@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { Agent, Turn, TurnEvent, TurnFinished } from "../src/index.ts";
 import type { ScriptedStep } from "../src/testing/index.ts";
 import type { Bench } from "./bench.ts";
-import { benchOfEachTest } from "./bench-of-each-test.ts";
+import { benchOfEachTest } from "./fresh-bench.ts";
 import { counted, overflow, talkativeModel, trickling, words } from "./long-talk.ts";
 import type { TalkativeModel } from "./long-talk.ts";
 

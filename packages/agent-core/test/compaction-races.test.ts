@@ -7,7 +7,7 @@ import { defineTool } from "../src/index.ts";
 import type { AnyTool, Turn } from "../src/index.ts";
 import { strictestProvider } from "../src/testing/index.ts";
 import type { Bench } from "./bench.ts";
-import { benchOfEachTest } from "./bench-of-each-test.ts";
+import { benchOfEachTest } from "./fresh-bench.ts";
 import { counted, countedCalls, overflow, talkativeModel, transcriptOf, words, wordsOf } from "./long-talk.ts";
 
 let bench: Bench;

@@ -2,7 +2,7 @@ import { verifyRecords } from "@turnkeeper/state-store";
 import { describe, expect, it } from "vitest";
 import type { TurnEvent } from "../src/index.ts";
 import type { Bench } from "./bench.ts";
-import { benchOfEachTest } from "./bench-of-each-test.ts";
+import { benchOfEachTest } from "./fresh-bench.ts";
 import { counted, overflow, talkativeModel, transcriptOf, words, wordsOf } from "./long-talk.ts";
 
 let bench: Bench;

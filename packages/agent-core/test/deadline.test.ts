@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { withTurn } from "../src/index.ts";
 import type { Bench } from "./bench.ts";
-import { benchOfEachTest } from "./bench-of-each-test.ts";
+import { benchOfEachTest } from "./fresh-bench.ts";
 
 let bench: Bench;
 benchOfEachTest((fresh) => {

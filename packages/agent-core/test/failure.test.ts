@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { createAgent, reapTurns } from "../src/index.ts";
 import { scriptedModel } from "../src/testing/index.ts";
 import type { Bench } from "./bench.ts";
-import { benchOfEachTest } from "./bench-of-each-test.ts";
+import { benchOfEachTest } from "./fresh-bench.ts";
 
 let bench: Bench;
 benchOfEachTest((fresh) => {

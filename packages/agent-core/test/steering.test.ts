@@ -4,7 +4,7 @@ import { z } from "zod";
 import { defineTool } from "../src/index.ts";
 import type { Agent } from "../src/index.ts";
 import type { Bench } from "./bench.ts";
-import { benchOfEachTest } from "./bench-of-each-test.ts";
+import { benchOfEachTest } from "./fresh-bench.ts";
 import { failingStore } from "./failing-store.ts";
 
 let bench: Bench;

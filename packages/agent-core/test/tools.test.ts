@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../src/index.ts";
 import type { Bench } from "./bench.ts";
-import { benchOfEachTest } from "./bench-of-each-test.ts";
+import { benchOfEachTest } from "./fresh-bench.ts";
 
 let bench: Bench;
 benchOfEachTest((fresh) => {

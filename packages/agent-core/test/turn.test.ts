@@ -1,7 +1,7 @@
 import { verifyRecords } from "@turnkeeper/state-store";
 import { describe, expect, it } from "vitest";
 import type { Bench } from "./bench.ts";
-import { benchOfEachTest } from "./bench-of-each-test.ts";
+import { benchOfEachTest } from "./fresh-bench.ts";
 
 let bench: Bench;
 benchOfEachTest((fresh) => {
