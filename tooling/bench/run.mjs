@@ -30,7 +30,7 @@ const args = given.filter((one) => one !== "--install-peers");
 if (args.length < given.length) installPeers();
 else if (!existsSync(path.join(peers, "node_modules")))
   console.error("bench: the peers are not installed and will be skipped; --install-peers installs them.");
-run(process.execPath, [path.join(root, "node_modules/typescript-native/bin/tsc"), "-b", folder], root);
+run(process.execPath, [path.join(root, "tooling/bootstrap/build.mjs"), folder], root);
 const { status } = spawnSync(process.execPath, ["--expose-gc", path.join(folder, "dist", "main.js"), ...args], {
   stdio: "inherit",
 });

@@ -7,14 +7,16 @@ import { fileURLToPath } from "node:url";
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
 const output = /\.(d\.ts|js)(\.map)?$/;
 
-for (const kind of ["packages", "apps"]) {
-  for (const name of readdirSync(path.join(root, kind))) {
-    const dist = path.join(root, kind, name, "dist");
-    if (!existsSync(dist)) continue;
-    for (const item of readdirSync(dist, { recursive: true, withFileTypes: true })) {
-      const file = path.join(item.parentPath, item.name);
-      const source = path.join(root, kind, name, "src", path.relative(dist, file).replace(output, ".ts"));
-      if (item.isFile() && output.test(item.name) && !existsSync(source)) rmSync(file);
+export function sweepDist() {
+  for (const kind of ["packages", "apps"]) {
+    for (const name of readdirSync(path.join(root, kind))) {
+      const dist = path.join(root, kind, name, "dist");
+      if (!existsSync(dist)) continue;
+      for (const item of readdirSync(dist, { recursive: true, withFileTypes: true })) {
+        const file = path.join(item.parentPath, item.name);
+        const source = path.join(root, kind, name, "src", path.relative(dist, file).replace(output, ".ts"));
+        if (item.isFile() && output.test(item.name) && !existsSync(source)) rmSync(file);
+      }
     }
   }
 }

@@ -96,7 +96,7 @@ function runLine({ line, version, folder }, vitestArgs) {
   if (!bootstrap()) return false;
   if (hasBrokenAddon(copy) && !bootstrap("--", "pnpm", "--recursive", "rebuild", "better-sqlite3")) return false;
   return (
-    bootstrap("--", node, "node_modules/typescript-native/bin/tsc", "-b") &&
+    bootstrap("--", node, "tooling/bootstrap/build.mjs") &&
     bootstrap("--", node, "node_modules/vitest/vitest.mjs", "run", ...vitestArgs)
   );
 }

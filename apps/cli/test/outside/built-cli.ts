@@ -29,8 +29,8 @@ function ensureBuilt(): void {
     readdirSync(path.join(root, kind)).map((name) => path.join(root, kind, name)),
   );
   if (projects.some(isStale)) {
-    const compiler = path.join(root, "node_modules/typescript-native/bin/tsc");
-    spawnSync(process.execPath, [compiler, "-b", path.join(root, "apps/cli")], { stdio: "ignore" });
+    const build = path.join(root, "tooling/bootstrap/build.mjs");
+    spawnSync(process.execPath, [build, path.join(root, "apps/cli")], { stdio: "ignore" });
   }
   if (!existsSync(mainFile))
     throw new Error("apps/cli/dist/main.js is missing and could not be built: run npm run build:all.");
