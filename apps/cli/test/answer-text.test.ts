@@ -17,6 +17,11 @@ describe("an answer for programs", () => {
     expect(written("  indented", "\n\n", "para")).toBe("  indented\n\npara\n");
   });
 
+  it("has whole characters, also where a provider cut one in two", () => {
+    expect(new PlainAnswer().write("a\ud83d")).toBe("a");
+    expect(written("a\ud83d", "\udc4d", "b")).toBe("a👍b\n");
+  });
+
   it("is nothing at all where there was no text", () => {
     expect(written()).toBe("");
     expect(written("TOOL")).toBe("");

@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { makeHome, startOnTerminal } from "./outside/built-cli.ts";
 import {
@@ -45,6 +47,20 @@ describe("a run on a terminal", () => {
     expect(code).toBe(0);
     expect(stdout.match(/Allow\?/g)).toHaveLength(1);
     expect(stdout).toMatch(/✓[^]*first[^]*✓[^]*second[^]*Both ran\./);
+  });
+
+  it("shows what an edit changed, in colour", async () => {
+    const server = await serveModel(
+      openAiCall("edit_file", '{"path":"notes.txt","old_text":"two","new_text":"2\\u001b[2J"}'),
+      openAiText("Done."),
+    );
+    const home = makeHome(compatibleConfig(server));
+    writeFileSync(path.join(home, "notes.txt"), "one\ntwo\nthree\n");
+    const { stdout, code } = await startOnTerminal(["run", "go", "--yes"], { home }).ended;
+    expect(code).toBe(0);
+    expect(stdout).toContain(`    ${escape}[36m@@ -1,3 +1,3 @@${escape}[39m`);
+    expect(stdout).toContain(`    ${escape}[31m-two${escape}[39m`);
+    expect(stdout).toContain(`    ${escape}[32m+2[2J${escape}[39m`);
   });
 
   it("Ctrl-C at the question stops the turn", async () => {

@@ -19,11 +19,16 @@ export interface AnswerText {
 export class PlainAnswer implements AnswerText {
   #newlines = "";
   #isBroken = false;
+  /** The first half of a character that a provider cut in two. */
+  #half = "";
   isEmpty = true;
 
   write(delta: string): string {
+    const come = this.#half + delta;
+    const whole = /[\ud800-\udbff]$/.test(come.slice(-1)) ? come.slice(0, -1) : come;
+    this.#half = come.slice(whole.length);
     // What a text begins with after a break is the gap, and that is written here.
-    const text = this.#isBroken ? delta.replace(/^\n+/, "") : delta;
+    const text = this.#isBroken ? whole.replace(/^\n+/, "") : whole;
     const body = text.replace(/\n+$/, "");
     const tail = text.slice(body.length);
     if (body === "") {

@@ -1,3 +1,5 @@
+import { cellWidth, fitting } from "./cell-width.ts";
+
 /** How text is marked on a terminal; without colour every mark is the text itself. */
 export interface Style {
   readonly hasColour: boolean;
@@ -31,8 +33,10 @@ export function styleOf(hasColour: boolean): Style {
   });
 }
 
-// Control characters but for tab and newline, and the marks that reorder what a reader sees.
-const unprintable = /[^\P{Cc}\t\n]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+// Control characters but for tab and newline; what some terminals break a line at; what reorders the text or is not seen
+// at all, but for the joiners and selectors that scripts and emoji are written with.
+const unprintable =
+  /[^\P{Cc}\t\n]|[\u2028\u2029\ufff9-\ufffb]|(?![\p{Variation_Selector}\p{Join_Control}])\p{Default_Ignorable_Code_Point}/gu;
 
 /**
  * Text of a model, a tool or another process as a terminal may show it: without the characters that would move the
@@ -42,8 +46,13 @@ export function printable(text: string): string {
   return text.replaceAll("\r\n", "\n").replaceAll(unprintable, "");
 }
 
-/** One line of at most `width` characters, with what was cut marked. */
+/** The same for what a person decides on: such characters are shown as what they are, since they will be passed on. */
+export function legible(text: string): string {
+  return text.replaceAll(unprintable, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
+}
+
+/** One line of at most `width` cells, with what was cut marked. */
 export function clipped(text: string, width: number): string {
   const line = printable(text).replaceAll(/\s+/g, " ").trim();
-  return line.length > width ? `${line.slice(0, Math.max(0, width - 1))}…` : line;
+  return cellWidth(line) > width ? `${fitting(line, width - 1)}…` : line;
 }

@@ -1,5 +1,6 @@
 import type { Entry, InputRecord, SpoolView, TurnRecord } from "@turnkeeper/state-store";
 import { oneLine } from "../one-line.ts";
+import { cellWidth, padded } from "./cell-width.ts";
 import { counted } from "./count-text.ts";
 import { printable } from "./style.ts";
 import type { Style } from "./style.ts";
@@ -78,8 +79,8 @@ export function spoolLines(waiting: readonly SpoolView[]): readonly string[] {
 export function table(rows: readonly (readonly string[])[]): readonly string[] {
   const widths: number[] = [];
   for (const row of rows)
-    for (const [index, cell] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, cell.length);
+    for (const [index, cell] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, cellWidth(cell));
   return rows.map((row) =>
-    row.map((cell, index) => (index === row.length - 1 ? cell : cell.padEnd(widths[index] ?? 0))).join("  "),
+    row.map((cell, index) => (index === row.length - 1 ? cell : padded(cell, widths[index] ?? 0))).join("  "),
   );
 }

@@ -3,6 +3,7 @@ import type { Output } from "../output.ts";
 import { PlainAnswer, RenderedAnswer } from "./answer-text.ts";
 import type { AnswerText } from "./answer-text.ts";
 import { compactionLine } from "./compaction-line.ts";
+import { diffLines } from "./diff-text.ts";
 import { finishedLine, holderText, isOwnProcess } from "./finished-line.ts";
 import type { Screen } from "./screen.ts";
 import { printable } from "./style.ts";
@@ -98,6 +99,8 @@ export class TextView implements TurnView {
         const took = secondsText(event.durationMs);
         const summary = resultSummary(event.output, screen.stderr.columns - event.name.length - took.length - 8);
         screen.note(`  ${mark} ${printable(event.name)} ${style.dim(`${took}  ${summary}`)}`);
+        if (event.name === "edit_file")
+          for (const line of diffLines(event.output, style, screen.stderr.columns)) screen.note(line);
         if (event.note !== undefined) screen.note(`    ${style.yellow(printable(event.note))}`);
         this.#hasThought = false;
         screen.busy("thinking");
