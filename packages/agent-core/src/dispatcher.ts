@@ -1,13 +1,14 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { PeriodicHandle } from "@turnkeeper/periodic-scheduler";
-import type { InputRecord, LeaseView, OfferResult, OnBusy, RequestStopResult, Runner } from "@turnkeeper/state-store";
+import type { InputRecord, LeaseView, OfferResult, RequestStopResult, Runner } from "@turnkeeper/state-store";
 import { endOfStoreFailure, refusedEnd, shutDownEnd } from "./call-end.ts";
 import { reportDefect } from "./defect.ts";
 import { followInput } from "./follow.ts";
 import { runInputlessTurn } from "./inputless-turn.ts";
 import type { InputlessBody } from "./inputless-turn.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
-import { deadGrantOf, reapTurns } from "./reaper.ts";
+import { leavesWhenBusy, offerInput } from "./offer-input.ts";
+import { reapTurns } from "./reaper.ts";
 import { refuseReentry } from "./reentry.ts";
 import { checkedSessionId } from "./session-id.ts";
 import { leaveToOthers, SessionRunner } from "./session-runner.ts";
@@ -15,7 +16,6 @@ import type { CloseOptions, RunnerDeps, TurnBody } from "./session-runner.ts";
 import { requestStop } from "./stop.ts";
 import { TurnCall } from "./turn-call.ts";
 import type { RunOptions, StopOptions, Turn } from "./turn-call.ts";
-import { withKnownOutcome } from "./unknown-outcome.ts";
 import type { TurnDeps } from "./turn-machinery.ts";
 
 export interface DispatcherDeps extends TurnDeps {
@@ -54,11 +54,6 @@ function checkedDuration(option: string, valueMs: number | undefined, leastMs: n
   throw new CodedError("OPTION_INVALID", message, { context: { option } });
 }
 
-/** Whether a call is over once others are known to run its input. */
-function leavesWhenBusy(onBusy: OnBusy): boolean {
-  return onBusy === "queue" || onBusy === "steer" || onBusy === "reject";
-}
-
 /**
  * Brings inputs to their durable ends: stores each before it is acknowledged, gives it to the runner of its session
  * (one turn a session at a time in this process) or follows it where somebody else runs it.
@@ -74,6 +69,8 @@ export class Dispatcher implements AsyncDisposable {
   /** Sessions whose inputs are to be left to others, which the store refused so far. */
   readonly #left = new Set<string>();
   readonly #closing = new AbortController();
+  /** Aborts once what runs is to be stopped, too. */
+  readonly #stopping = new AbortController();
   #closed: Promise<void> | undefined;
 
   constructor(deps: DispatcherDeps, options: ResolvedAgentOptions) {
@@ -140,7 +137,7 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   async #conductWithoutInput(call: TurnCall, body: InputlessBody): Promise<void> {
-    const deps = { ...this.#deps, closing: this.#closing.signal };
+    const deps = { ...this.#deps, closing: this.#closing.signal, stopping: this.#stopping.signal };
     const handOver = await runInputlessTurn(deps, this.#options, call, body);
     // Orphans: nobody else was woken for them.
     const isLeftToUs = handOver !== undefined && handOver.pendingCount > 0 && handOver.head?.runner === undefined;
@@ -159,14 +156,15 @@ export class Dispatcher implements AsyncDisposable {
   /** Stores the input, and gives the call to whoever will bring it to its end. Never rejects. */
   async #start(call: TurnCall): Promise<void> {
     try {
-      const offer = await this.#offer(call);
+      const { sessionId, inputId, text, onBusy } = call.request;
+      const request = { sessionId, inputId, text, onBusy, runner: this.#runner };
+      const offer = await offerInput({ ...this.#deps, closing: this.#closing.signal }, request);
       if (offer.kind === "busy")
         return call.finish(refusedEnd(offer.lease?.holder ?? offer.head?.runner, this.#runner));
       if (offer.kind === "conflict") {
-        const detail = `Input id ${call.request.inputId} was used with other content in session ${call.request.sessionId}; nothing was stored.`;
+        const detail = `Input id ${inputId} was used with other content in session ${sessionId}; nothing was stored.`;
         return call.finish({ outcome: "failed", reason: "input_id_conflict", detail });
       }
-      const { onBusy, inputId } = call.request;
       const mayLeave = leavesWhenBusy(onBusy) && offer.kind === "known" && (await this.#isBusyWith(offer));
       if (mayLeave && onBusy === "reject") return call.finish(refusedEnd(offer.lease?.holder, this.#runner));
       call.emit({ type: "input.accepted", inputId });
@@ -180,18 +178,6 @@ export class Dispatcher implements AsyncDisposable {
     } catch (error) {
       call.finish(endOfStoreFailure(error));
     }
-  }
-
-  async #offer(call: TurnCall): Promise<OfferResult> {
-    const { sessionId, inputId, text, onBusy } = call.request;
-    const request = { sessionId, inputId, text, onBusy, runner: this.#runner };
-    const offer = await withKnownOutcome(this.#deps.host, () => this.#deps.store.inbox.offer(request));
-    const mayBeLeft = offer.kind === "busy" || (offer.kind === "known" && leavesWhenBusy(onBusy));
-    if (!mayBeLeft || !offer.lease) return offer;
-    // A session is not busy because a dead process still has its name on it.
-    const deadGrant = await deadGrantOf(this.#deps, offer.lease);
-    if (this.#closing.signal.aborted) return offer;
-    return deadGrant ? this.#deps.store.inbox.offer({ ...request, deadGrant }) : offer;
   }
 
   async #place(call: TurnCall, { input }: Extract<OfferResult, { kind: "accepted" | "known" }>): Promise<void> {
@@ -277,7 +263,10 @@ export class Dispatcher implements AsyncDisposable {
 
   async stop(sessionId: string, options: StopOptions = {}): Promise<RequestStopResult> {
     const { hard = false, by = `pid ${this.#runner.pid}` } = options;
-    return requestStop(this.#deps, checkedSessionId(sessionId), { hard, reason: "user-stop", by });
+    const checked = checkedSessionId(sessionId);
+    // A turn that died with its process does not run: it is settled, and nobody is told that it will stop.
+    await reapTurns(this.#deps, checked).catch(reportDefect);
+    return requestStop(this.#deps, checked, { hard, reason: "user-stop", by });
   }
 
   async idle(): Promise<void> {
@@ -288,6 +277,7 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   close(options: CloseOptions = {}): Promise<void> {
+    if (!options.drain) this.#stopping.abort();
     if (this.#closed && !options.drain) void this.#closeRunners(options);
     return (this.#closed ??= this.#close(options));
   }

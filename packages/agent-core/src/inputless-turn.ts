@@ -15,8 +15,10 @@ import { withKnownOutcome } from "./unknown-outcome.ts";
 export type InputlessBody = (scope: TurnScope, emit: (event: TurnEventBody) => void) => Promise<TurnEnding>;
 
 export interface InputlessDeps extends TurnDeps {
-  /** Aborts when the agent is closed. */
+  /** Aborts when the agent is closed: nothing begins any more. */
   readonly closing: AbortSignal;
+  /** Aborts when what runs is to be stopped, too. */
+  readonly stopping: AbortSignal;
 }
 
 /**
@@ -68,7 +70,7 @@ async function conduct(
   { granted, clock }: { readonly granted: GrantedLease; readonly clock: ReturnType<typeof createProgressClock> },
   body: InputlessBody,
 ): Promise<HandOver | undefined> {
-  const { store, host, closing } = deps;
+  const { store, host, stopping } = deps;
   const { lease, predecessors = [] } = granted;
   const turnId = host.random.id();
   try {
@@ -95,9 +97,9 @@ async function conduct(
           const message = "The process that ran this turn is shutting down.";
           void interrupt.interrupt({ hard: true, reason: "shutdown", by: "this process", message });
         };
-        if (closing.aborted) shutDown();
-        closing.addEventListener("abort", shutDown, { once: true });
-        removeListener = () => closing.removeEventListener("abort", shutDown);
+        if (stopping.aborted) shutDown();
+        stopping.addEventListener("abort", shutDown, { once: true });
+        removeListener = () => stopping.removeEventListener("abort", shutDown);
         call.started(turnId, lease.fencingToken);
         call.keptBy({
           onStop: ({ hard = false, by = "caller" }) => void interrupt.interrupt({ hard, reason: "user-stop", by }),

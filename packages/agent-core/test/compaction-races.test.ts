@@ -273,6 +273,28 @@ describe("a compaction by hand", () => {
     expect(await bench.store.sessions.read("nobody")).toBeUndefined();
   });
 
+  it.each([false, true])("comes to its end where a close drains, unless closed again (again: %s)", async (again) => {
+    let resolve = (): void => {};
+    const promise = new Promise<void>((release) => (resolve = release));
+    const model = talkativeModel([counted(words(300))], async (request) => {
+      await promise;
+      return counted("SUMMARY")(request);
+    });
+    const agent = await bench.agentOn(model);
+    await bench.finished(agent.run("s", "first question"));
+    const byHand = agent.compact("s");
+    await bench.host.advance(20);
+    void agent.close({ drain: true });
+    await bench.host.advance(1000);
+    expect(await bench.store.turns.running("s")).toHaveLength(1);
+    if (again) void agent.close();
+    await bench.host.advance(1000);
+    resolve();
+    expect(await bench.finished(byHand)).toMatchObject(
+      again ? { outcome: "interrupted", reason: "shutdown" } : { outcome: "answered" },
+    );
+  });
+
   it("ends as shut down when its agent is closed", async () => {
     const model = talkativeModel([counted(words(300))], { silentAfter: "" });
     const agent = await bench.agentOn(model);
