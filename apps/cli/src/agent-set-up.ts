@@ -17,6 +17,7 @@ import type { ModelChoice } from "./model-choice.ts";
 import { workingFolderOf } from "./places.ts";
 import { socketFolderOf } from "./store-location.ts";
 import { openToolSet } from "./tool-set.ts";
+import type { Audience } from "./tool-set.ts";
 
 /** What a process needs to take part in a store's sessions. */
 export interface Seat {
@@ -37,12 +38,16 @@ async function takeSeat(context: CommandContext): Promise<Seat> {
 }
 
 /** The configuration in an agent's own words: milliseconds, camel case. */
-export function agentOptionsOf(config: Config, workspace: string, isAttended: boolean): AgentOptions {
+export function agentOptionsOf(
+  config: Config,
+  workspace: string,
+  { audience, isAttended }: { readonly audience: Audience; readonly isAttended: boolean },
+): AgentOptions {
   const { turn_lease, turn_liveness, compression, max_iterations, guardrails } = config.agent;
   // The default depends on the window, which is the agent's to know.
   const isChosen = compression.threshold !== defaultConfig.agent.compression.threshold;
   return {
-    system: systemPrompt(workspace),
+    system: systemPrompt(workspace, audience),
     workspace,
     maxIterations: max_iterations,
     // Who watches a turn stops it; where nobody does, it stops itself.
@@ -61,9 +66,9 @@ export function agentOptionsOf(config: Config, workspace: string, isAttended: bo
   };
 }
 
-function systemPrompt(workspace: string): string {
+function systemPrompt(workspace: string, audience: Audience): string {
   return [
-    `You are Turnkeeper, an assistant in a terminal. Your workspace is the folder ${workspace}; paths are relative to it.`,
+    `You are Turnkeeper, an assistant ${audience === "terminal" ? "in a terminal" : "that is reached over HTTP"}. Your workspace is the folder ${workspace}; paths are relative to it.`,
     "Look things up with the tools rather than guess, say what you did in few words, and write Markdown.",
     "A tool call that was denied is not to be repeated: go on without it, or say what you need.",
   ].join("\n");
@@ -92,14 +97,18 @@ export async function seatAgent(
   context: CommandContext,
   seat: Seat,
   model: ResolvedModel,
+  audience: Audience = "terminal",
 ): Promise<SeatedAgent> {
   const { createAgent } = await import("@turnkeeper/agent-core");
-  const toolSet = await openToolSet(io, context);
+  const toolSet = await openToolSet(io, context, audience);
   const { tools, policy } = toolSet;
   try {
     const agent = await createAgent(
       { store: seat.store, model, tools, host: systemHost, presence: seat.presence, endProcesses: endLeftProcesses },
-      agentOptionsOf(context.config, workingFolderOf(io), io.stderr.isTerminal),
+      agentOptionsOf(context.config, workingFolderOf(io), {
+        audience,
+        isAttended: audience === "terminal" && io.stderr.isTerminal,
+      }),
     );
     const close = (): Promise<void> => closeAll([() => toolSet.close(), () => model.close(), () => agent.close()]);
     return { agent, model, policy, close };
@@ -117,7 +126,11 @@ export interface AgentSetUp {
 }
 
 /** Reads the settings, opens model, store and agent in this order, and tells what the user should know of the model. */
-export async function setUpAgent(io: CommandIo, flags: CommonFlags & { readonly model?: string }): Promise<AgentSetUp> {
+export async function setUpAgent(
+  io: CommandIo,
+  flags: CommonFlags & { readonly model?: string },
+  audience: Audience = "terminal",
+): Promise<AgentSetUp> {
   const context = await readContext(io, flags);
   const { config, loaded } = context;
   const choice = chooseModel(config, loaded.configured.has("model"), {
@@ -126,7 +139,7 @@ export async function setUpAgent(io: CommandIo, flags: CommonFlags & { readonly 
   });
   const model = await openChosenModel(io, context, choice);
   const seat = await takeSeat(context);
-  const seated = await seatAgent(io, context, seat, model);
+  const seated = await seatAgent(io, context, seat, model, audience);
   const note = modelNote(choice, model, config);
   if (note !== undefined) complain(io, note);
   return { context, seat, seated };

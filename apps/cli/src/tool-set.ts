@@ -6,7 +6,7 @@ import type { McpServerOptions } from "@turnkeeper/tools/mcp";
 import type { CommandContext } from "./command-context.ts";
 import { complain } from "./command-io.ts";
 import type { CommandIo } from "./command-io.ts";
-import type { McpServerConfig } from "./config/config.ts";
+import type { Config, McpServerConfig } from "./config/config.ts";
 import { printable } from "./display/style.ts";
 import { workingFolderOf } from "./places.ts";
 import { socketFolderOf } from "./store-location.ts";
@@ -19,8 +19,19 @@ export interface ToolSet {
   close(): Promise<void>;
 }
 
+/** Who writes the messages: somebody at this machine, or whoever reaches the gateway. */
+export type Audience = "terminal" | "http";
+
+/** Whether sessions over HTTP have the tool: they have none that was not named for them. */
+function isForHttp(name: string, { gateway }: Config): boolean {
+  return gateway.tools.some((pattern) => {
+    // Letters, digits, `_`, `-` and `*` are all that a pattern has.
+    return new RegExp(`^${pattern.replaceAll("*", ".*")}$`).test(name);
+  });
+}
+
 /** Starts the MCP servers, where there are any, and tells of those that do not start. */
-export async function openToolSet(io: CommandIo, context: CommandContext): Promise<ToolSet> {
+export async function openToolSet(io: CommandIo, context: CommandContext, audience: Audience): Promise<ToolSet> {
   const { approvalPolicy, builtinTools } = await import("@turnkeeper/tools");
   const { tools } = context.config;
   // A tool that opened the store's file would cancel SQLite's locks on it in this process.
@@ -40,8 +51,11 @@ export async function openToolSet(io: CommandIo, context: CommandContext): Promi
   const enabled = new Set<string>(tools.enabled);
   const policy = approvalPolicy(tools.approval);
   const workspace = workingFolderOf(io);
-  const servers = await startServers(io, context);
-  const offered = [...all.filter(({ name }) => enabled.has(name)), ...servers.tools];
+  const isOffered = ({ name }: AnyTool): boolean => audience === "terminal" || isForHttp(name, context.config);
+  const mayHaveServers =
+    audience === "terminal" || context.config.gateway.tools.some((name) => name.startsWith("mcp__"));
+  const servers = mayHaveServers ? await startServers(io, context) : noServers;
+  const offered = [...all.filter(({ name }) => enabled.has(name)), ...servers.tools].filter(isOffered);
   return {
     policy,
     tools: offered.map((tool) => underPolicy(tool, policy, workspace)),
@@ -49,9 +63,11 @@ export async function openToolSet(io: CommandIo, context: CommandContext): Promi
   };
 }
 
+const noServers: Pick<ToolSet, "tools" | "close"> = { tools: [], close: () => Promise.resolve() };
+
 async function startServers(io: CommandIo, { config }: CommandContext): Promise<Pick<ToolSet, "tools" | "close">> {
   const configured = Object.entries(config.mcp_servers);
-  if (configured.length === 0) return { tools: [], close: () => Promise.resolve() };
+  if (configured.length === 0) return noServers;
   const { connectMcpServers } = await import("@turnkeeper/tools/mcp");
   const servers = await connectMcpServers(
     { host: systemHost, environment: io.environment },

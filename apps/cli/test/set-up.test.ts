@@ -153,7 +153,7 @@ describe("where things are", () => {
 
 describe("an agent's options", () => {
   it("are the settings in milliseconds; a timeout of 0 turns the watchdog off", () => {
-    expect(agentOptionsOf(defaultConfig, "/w", true)).toMatchObject({
+    expect(agentOptionsOf(defaultConfig, "/w", { audience: "terminal", isAttended: true })).toMatchObject({
       workspace: "/w",
       maxIterations: 90,
       lease: { ttlMs: 300_000, renewEveryMs: 60_000 },
@@ -161,7 +161,7 @@ describe("an agent's options", () => {
       waitMs: 1_800_000,
     });
     const off = { ...defaultConfig, agent: { ...defaultConfig.agent, turn_liveness: { timeout_s: 0, poll_s: 15 } } };
-    expect(agentOptionsOf(off, "/w", true).liveness).toBe(false);
+    expect(agentOptionsOf(off, "/w", { audience: "terminal", isAttended: true }).liveness).toBe(false);
   });
 
   it.each([
@@ -173,7 +173,9 @@ describe("an agent's options", () => {
     "hard_stop %s, watched %s: a turn that goes round in circles is ended: %s",
     (hard_stop, watched, hardStop) => {
       const config = { ...defaultConfig, agent: { ...defaultConfig.agent, guardrails: { hard_stop } } };
-      expect(agentOptionsOf(config, "/w", watched).guardrails).toEqual({ hardStop });
+      expect(agentOptionsOf(config, "/w", { audience: "terminal", isAttended: watched }).guardrails).toEqual({
+        hardStop,
+      });
     },
   );
 });

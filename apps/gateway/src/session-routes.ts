@@ -1,66 +1,121 @@
-import type { FastifyInstance, FastifyReply } from "fastify";
-import { checkedSessionId } from "@turnkeeper/agent-core";
-import type { GatewayDeps } from "./gateway.ts";
-import { problem } from "./problem.ts";
-import { readPageQuery } from "./requests.ts";
+import { reapTurns } from "@turnkeeper/agent-core";
+import { CodedError } from "@turnkeeper/kernel";
+import { z } from "zod";
+import type { GatewayParts } from "./gateway-parts.ts";
+import { pageQuery } from "./page-query.ts";
+import { Refusal, retryLater } from "./refusal.ts";
+import { defineRoute } from "./route.ts";
+import type { Route } from "./route.ts";
+import { entryJson, recordsJson, sessionJson } from "./json/session-json.ts";
+import { sessionPath, unknownSession } from "./session-path.ts";
 
-interface SessionParams {
-  readonly id: string;
+const cursorInvalid = (): Refusal =>
+  new Refusal(400, "cursor_invalid", "No page ended there; send `nextCursor` of the page before as it came.");
+
+/** A page of the store; a cursor that the store did not make is the caller's mistake, not the store's. */
+async function pageAfter<Page>(cursor: string | undefined, read: (cursor?: string) => Promise<Page>): Promise<Page> {
+  try {
+    return await read(cursor);
+  } catch (error) {
+    if (cursor !== undefined && CodedError.is(error, "STORE_CONTRACT")) throw cursorInvalid();
+    throw error;
+  }
 }
 
-const unknownSession = (reply: FastifyReply): FastifyReply =>
-  reply
-    .code(404)
-    .type("application/problem+json")
-    .send(problem(404, "session_unknown", "There is no such session."));
+/** The entry that the page before ended with. */
+function seqOf(cursor: string | undefined): number {
+  if (cursor === undefined) return 0;
+  if (/^[1-9]\d{0,14}$/.test(cursor)) return Number(cursor);
+  throw cursorInvalid();
+}
 
-/** Where the page after `seq` starts, as an opaque cursor. */
-const afterCursor = (cursor: string | undefined): number =>
-  cursor !== undefined && /^\d{1,15}$/.test(cursor) ? Number(cursor) : 0;
+const session = z.looseObject({
+  sessionId: z.string(),
+  title: z.string().optional(),
+  createdAt: z.iso.datetime(),
+  updatedAt: z.iso.datetime(),
+  revision: z.int(),
+  entryCount: z.int(),
+});
 
-export function registerSessionRoutes(server: FastifyInstance, { store }: GatewayDeps): void {
-  server.get("/v1/sessions", async (request) => {
-    const { limit, cursor } = readPageQuery(request.query);
-    return store.sessions.list({ limit, ...(cursor === undefined ? {} : { cursor }) });
+const message = z.looseObject({
+  role: z.enum(["user", "assistant", "tool", "summary", "notice"]),
+  seq: z.int(),
+  turnId: z.string(),
+  at: z.iso.datetime(),
+});
+
+const nextCursor = z.string().optional();
+
+export function sessionRoutes({ store, presence, endProcesses }: GatewayParts): readonly Route[] {
+  const listSessions = defineRoute({
+    method: "GET",
+    path: "/v1/sessions",
+    name: "listSessions",
+    summary: "The sessions of the store, the last changed first.",
+    query: pageQuery,
+    answers: { 200: { description: "A page.", schema: z.object({ sessions: z.array(session), nextCursor }) } },
+    handle: async ({ query: { limit, cursor } }) => {
+      const page = await pageAfter(cursor, (after) =>
+        store.sessions.list({ limit, ...(after === undefined ? {} : { cursor: after }) }),
+      );
+      return { ...page, sessions: page.sessions.map(sessionJson) };
+    },
   });
 
-  server.get<{ Params: SessionParams }>("/v1/sessions/:id", async (request, reply) => {
-    const session = await store.sessions.read(checkedSessionId(request.params.id));
-    return session ?? unknownSession(reply);
+  const readSession = defineRoute({
+    method: "GET",
+    path: "/v1/sessions/{sessionId}",
+    name: "readSession",
+    summary: "One session: what is known of it, the fate of its inputs, its turns.",
+    params: sessionPath,
+    answers: { 200: { description: "Without its messages.", schema: z.looseObject({ session: z.string() }) } },
+    refusals: [404],
+    handle: async ({ params }) => {
+      const records = await store.sessions.records(params.sessionId, { withoutEntries: true });
+      if (!records) throw unknownSession();
+      return recordsJson(records);
+    },
   });
 
-  server.get<{ Params: SessionParams }>("/v1/sessions/:id/messages", async (request, reply) => {
-    const sessionId = checkedSessionId(request.params.id);
-    const { limit, cursor } = readPageQuery(request.query);
-    if (!(await store.sessions.read(sessionId))) return unknownSession(reply);
-    // One more than the page tells whether there is a next one.
-    const window = { all: true, afterSeq: afterCursor(cursor), first: limit + 1 };
-    const { entries } = await store.transcript.load(sessionId, window);
-    const page = entries.slice(0, limit);
-    const messages = page.map(({ seq, turnId, atMs, body, archived, late }) => ({
-      seq,
-      turnId,
-      at: new Date(atMs).toISOString(),
-      archived,
-      late,
-      ...body,
-    }));
-    return { messages, ...(entries.length > limit ? { nextCursor: String(page.at(-1)?.seq) } : {}) };
+  const listMessages = defineRoute({
+    method: "GET",
+    path: "/v1/sessions/{sessionId}/messages",
+    name: "listMessages",
+    summary: "The transcript, archived and late entries too, oldest first.",
+    params: sessionPath,
+    query: pageQuery,
+    answers: { 200: { description: "A page.", schema: z.object({ messages: z.array(message), nextCursor }) } },
+    refusals: [404],
+    handle: async ({ params: { sessionId }, query: { limit, cursor } }) => {
+      const afterSeq = seqOf(cursor);
+      if (!(await store.sessions.read(sessionId))) throw unknownSession();
+      // One more than the page tells whether there is a next one.
+      const { entries } = await store.transcript.load(sessionId, { all: true, afterSeq, first: limit + 1 });
+      const page = entries.slice(0, limit);
+      const last = page.at(-1);
+      const hasMore = entries.length > limit && last !== undefined;
+      return { messages: page.map(entryJson), ...(hasMore ? { nextCursor: String(last.seq) } : {}) };
+    },
   });
 
-  server.delete<{ Params: SessionParams }>("/v1/sessions/:id", async (request, reply) => {
-    const result = await store.sessions.delete(checkedSessionId(request.params.id));
-    switch (result.kind) {
-      case "deleted":
-        return reply.code(204).send();
-      case "unknown":
-        return unknownSession(reply);
-      case "held":
-        return reply
-          .code(409)
-          .header("retry-after", 5)
-          .type("application/problem+json")
-          .send(problem(409, "session_busy", `A turn runs on this session, in pid ${result.lease.holder.pid}.`));
-    }
+  const deleteSession = defineRoute({
+    method: "DELETE",
+    path: "/v1/sessions/{sessionId}",
+    name: "deleteSession",
+    summary: "Forgets a session and everything in it.",
+    params: sessionPath,
+    answers: { 204: { description: "It is gone." } },
+    refusals: [404, 409],
+    handle: async ({ params: { sessionId } }, reply) => {
+      // A turn that its process left behind holds nothing: it is settled before the session counts as held.
+      await reapTurns({ store, presence, ...(endProcesses ? { endProcesses } : {}) }, sessionId);
+      const result = await store.sessions.delete(sessionId);
+      if (result.kind === "unknown") throw unknownSession();
+      if (result.kind === "held")
+        throw new Refusal(409, "session_busy", "A turn runs on this session; stop it first.", { headers: retryLater });
+      return reply.code(204).send();
+    },
   });
+  return [listSessions, readSession, listMessages, deleteSession];
 }

@@ -1,72 +1,132 @@
-import type { FastifyInstance, FastifyReply } from "fastify";
-import { checkedSessionId } from "@turnkeeper/agent-core";
-import type { Turn, TurnFinished } from "@turnkeeper/agent-core";
-import type { GatewayDeps } from "./gateway.ts";
-import { problem } from "./problem.ts";
-import { readStopRequest, readTurnRequest } from "./requests.ts";
+import type { FastifyReply } from "fastify";
+import type { RunOptions, Turn, TurnEvent, TurnFinished } from "@turnkeeper/agent-core";
+import type { OnBusy } from "@turnkeeper/state-store";
+import { z } from "zod";
+import type { EventStream } from "./event-stream.ts";
+import type { GatewayParts } from "./gateway-parts.ts";
+import { Refusal, retryLater } from "./refusal.ts";
+import { defineRoute } from "./route.ts";
+import type { Route } from "./route.ts";
+import { sessionPath } from "./session-path.ts";
 
-interface SessionParams {
-  readonly id: string;
+interface TurnRequest {
+  readonly input: string;
+  readonly inputId?: string | undefined;
+  readonly onBusy?: OnBusy | undefined;
+  readonly waitTimeoutMs?: number | undefined;
+  readonly stopWhenGone?: boolean | undefined;
 }
 
-/** Seconds after which a client that was refused may try again. */
-const retryAfterS = 5;
+const turnRequest: z.ZodType<TurnRequest> = z.strictObject({
+  input: z.string().describe("The message."),
+  inputId: z
+    .string()
+    .optional()
+    .describe(
+      "Idempotency key: the same id with the same input runs once, however often it is sent. Default: a new one.",
+    ),
+  onBusy: z
+    .enum(["wait", "reject", "queue", "steer", "interrupt"])
+    .optional()
+    .describe("What to do while another turn runs on the session. Default: wait."),
+  waitTimeoutMs: z.number().nonnegative().max(86_400_000).optional().describe("How long to wait for a busy session."),
+  stopWhenGone: z
+    .boolean()
+    .optional()
+    .describe("Stop the turn when this client goes away before it has ended. Default: it goes on."),
+});
 
-function sendFinished(reply: FastifyReply, finished: TurnFinished): FastifyReply {
-  if (finished.outcome === "busy") {
-    return reply
-      .code(409)
-      .header("retry-after", retryAfterS)
-      .type("application/problem+json")
-      .send(problem(409, "session_busy", finished.detail ?? "The session is busy."));
-  }
-  if (finished.reason === "input_id_conflict") {
-    return reply
-      .code(409)
-      .type("application/problem+json")
-      .send(problem(409, "input_id_conflict", finished.detail ?? "The input id was used with other content."));
-  }
-  return reply.send(finished);
+const stopRequest: z.ZodType<{ readonly hard?: boolean | undefined }> = z.strictObject({
+  hard: z.boolean().optional().describe("At once, without letting a tool finish."),
+});
+
+const turnFinished: z.ZodType = z.looseObject({
+  type: z.literal("turn.finished"),
+  sessionId: z.string(),
+  turnId: z.string().optional(),
+  at: z.iso.datetime(),
+  outcome: z.enum(["answered", "interrupted", "failed", "cancelled", "queued", "busy"]),
+  text: z.string(),
+  reason: z.string().optional(),
+  detail: z.string().optional(),
+  by: z.string().optional(),
+  retryable: z.literal(true).optional(),
+  usage: z.record(z.string(), z.number()).optional(),
+});
+
+/** The ends of a call that are no answer to a request. */
+export function refusalOfEnd({ outcome, reason, detail }: TurnFinished): Refusal | undefined {
+  if (outcome === "busy")
+    return new Refusal(409, "session_busy", detail ?? "The session is busy.", { headers: retryLater });
+  if (reason === "input_id_conflict")
+    return new Refusal(409, "input_id_conflict", detail ?? "The input id was used with other content.");
+  return undefined;
 }
 
-/** Streams the events of a call. A client that goes away ends the stream, not the turn. */
-async function stream(reply: FastifyReply, turn: Turn): Promise<void> {
-  reply.hijack();
-  const { raw } = reply;
-  raw.writeHead(200, {
-    "content-type": "text/event-stream; charset=utf-8",
-    "cache-control": "no-store",
-    "x-accel-buffering": "no",
-  });
+const wantsEvents = (accept: string | undefined): boolean => (accept ?? "").includes("text/event-stream");
+
+/** Sends a call's events as they happen. A client that goes away ends the stream, and the call is read to its end. */
+async function sendEvents(stream: EventStream, turn: Turn): Promise<void> {
   let id = 0;
-  for await (const event of turn) {
-    if (raw.destroyed) continue;
-    raw.write(`id: ${++id}\ndata: ${JSON.stringify(event)}\n\n`);
-  }
-  raw.end();
+  for await (const event of turn) stream.send(JSON.stringify(event satisfies TurnEvent), String(++id));
+  stream.end();
 }
 
-export function registerTurnRoutes(server: FastifyInstance, { agent }: GatewayDeps): void {
-  server.post<{ Params: SessionParams }>("/v1/sessions/:id/turns", async (request, reply) => {
-    const { input, inputId, onBusy, waitTimeoutMs } = readTurnRequest(request.body);
-    const turn = agent.run(request.params.id, input, {
-      ...(inputId === undefined ? {} : { inputId }),
-      ...(onBusy === undefined ? {} : { onBusy }),
-      ...(waitTimeoutMs === undefined ? {} : { waitMs: waitTimeoutMs }),
-      // Nobody can be asked over this route yet.
-      approval: "deny",
-    });
-    if (request.headers.accept?.includes("text/event-stream")) return stream(reply, turn);
-    return sendFinished(reply, await turn.result);
+/** Stops the turn once its client is gone, where the client asked for that. */
+function watchClient(reply: FastifyReply, turn: Turn): void {
+  reply.raw.once("close", () => {
+    if (!reply.raw.writableFinished) turn.stop({ by: "http client that went away" });
+  });
+}
+
+export function turnRoutes({ agent, calls, streams }: GatewayParts): readonly Route[] {
+  const runTurn = defineRoute({
+    method: "POST",
+    path: "/v1/sessions/{sessionId}/turns",
+    name: "runTurn",
+    summary: "Runs one input as a turn: the end as JSON, or every event with Accept: text/event-stream.",
+    params: sessionPath,
+    body: turnRequest,
+    answers: {
+      200: { description: "How the call ended; as an event stream, each event with an id.", schema: turnFinished },
+    },
+    refusals: [409, 413, 415, 429],
+    handle: async ({ params, body, headers }, reply) => {
+      const { input, inputId, onBusy, waitTimeoutMs, stopWhenGone = false } = body;
+      const options: RunOptions = {
+        ...(inputId === undefined ? {} : { inputId }),
+        ...(onBusy === undefined ? {} : { onBusy }),
+        ...(waitTimeoutMs === undefined ? {} : { waitMs: waitTimeoutMs }),
+      };
+      const isStream = wantsEvents(headers.accept);
+      if (isStream) streams.checkRoom();
+      const turn = await calls.run(params.sessionId, input, options);
+      if (stopWhenGone) watchClient(reply, turn);
+      if (!isStream) {
+        const finished = await turn.result;
+        const refusal = refusalOfEnd(finished);
+        if (refusal) throw refusal;
+        return finished;
+      }
+      await sendEvents(streams.open(reply), turn);
+      return reply;
+    },
   });
 
-  server.post<{ Params: SessionParams }>("/v1/sessions/:id/stop", async (request, reply) => {
-    const { hard = false } = readStopRequest(request.body);
-    const result = await agent.stop(checkedSessionId(request.params.id), { hard, by: "http" });
-    if (result.kind === "requested") return reply.code(202).send({ turnId: result.turn.turnId });
-    return reply
-      .code(404)
-      .type("application/problem+json")
-      .send(problem(404, "nothing_running", "No turn runs on this session."));
+  const stopTurn = defineRoute({
+    method: "POST",
+    path: "/v1/sessions/{sessionId}/stop",
+    name: "stopTurn",
+    summary: "Asks the session's running turn to stop, in whatever process it runs; answers at once.",
+    params: sessionPath,
+    body: stopRequest,
+    answers: { 202: { description: "It was asked to.", schema: z.object({ turnId: z.string() }) } },
+    refusals: [404],
+    handle: async ({ params, body }, reply) => {
+      const result = await agent.stop(params.sessionId, { hard: body.hard ?? false, by: "http" });
+      if (result.kind === "nothing-running") throw new Refusal(404, "nothing_running", "No turn runs on this session.");
+      return reply.code(202).send({ turnId: result.turn.turnId });
+    },
   });
+  return [runTurn, stopTurn];
 }

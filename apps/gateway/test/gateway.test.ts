@@ -1,57 +1,9 @@
-import { connect } from "node:net";
-import { once } from "node:events";
-import { createAgent } from "@turnkeeper/agent-core";
-import type { Agent } from "@turnkeeper/agent-core";
-import { scriptedModel } from "@turnkeeper/agent-core/testing";
-import type { ScriptedStep } from "@turnkeeper/agent-core/testing";
-import { systemHost } from "@turnkeeper/kernel";
-import { createMemoryStore } from "@turnkeeper/state-store";
-import type { MemoryStore } from "@turnkeeper/state-store";
-import { afterEach, describe, expect, it } from "vitest";
-import { startGateway } from "../src/index.ts";
-import type { Gateway, GatewayOptions } from "../src/index.ts";
-
-let opened: { agent: Agent; store: MemoryStore; gateway: Gateway } | undefined;
-
-async function open(
-  steps: readonly ScriptedStep[],
-  options: GatewayOptions = {},
-): Promise<{ url: string; store: MemoryStore; agent: Agent }> {
-  const store = createMemoryStore({ host: systemHost });
-  const agent = await createAgent({ store, model: scriptedModel(steps) });
-  const gateway = await startGateway({ agent, store }, { port: 0, ...options });
-  opened = { agent, store, gateway };
-  return { url: gateway.url, store, agent };
-}
-
-afterEach(async () => {
-  await opened?.agent.close();
-  await opened?.gateway.close();
-  opened = undefined;
-});
-
-const post = (url: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> =>
-  fetch(url, {
-    method: "POST",
-    headers: { "content-type": "application/json", ...headers },
-    body: JSON.stringify(body),
-  });
-
-/** Sends raw bytes: what no HTTP client would send. */
-async function rawRequest(url: string, head: string): Promise<string> {
-  const { port, hostname } = new URL(url);
-  const socket = connect(Number(port), hostname);
-  socket.setEncoding("utf8");
-  let answer = "";
-  socket.on("data", (chunk: string) => (answer += chunk));
-  socket.write(`${head}\r\nConnection: close\r\n\r\n`);
-  await once(socket, "close");
-  return answer;
-}
+import { describe, expect, it } from "vitest";
+import { openGateway, post, rawRequest, until } from "./inside/open-gateway.ts";
 
 describe("a turn over HTTP", () => {
   it("answers with turn.finished", async () => {
-    const { url } = await open([{ text: "Hello." }]);
+    const { url } = await openGateway([{ text: "Hello." }]);
     const response = await post(`${url}/v1/sessions/s/turns`, { input: "Hi" });
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({
@@ -63,13 +15,13 @@ describe("a turn over HTTP", () => {
   });
 
   it("streams the turn's events in order, each with an id", async () => {
-    const { url } = await open([{ text: "Hello there." }]);
+    const { url } = await openGateway([{ text: "Hello there." }]);
     const response = await post(`${url}/v1/sessions/s/turns`, { input: "Hi" }, { accept: "text/event-stream" });
     expect(response.headers.get("content-type")).toContain("text/event-stream");
     const events = (await response.text())
       .trim()
       .split("\n\n")
-      .map((block) => /^id: (\d+)\ndata: (.*)$/s.exec(block));
+      .map((block) => /^(?:retry: 1000\n)?id: (\d+)\ndata: (.*)$/s.exec(block));
     expect(events.map((match) => Number(match?.[1]))).toEqual(events.map((_event, index) => index + 1));
     const types = events.map((match) => (JSON.parse(match?.[2] ?? "{}") as { type: string }).type);
     expect(types[0]).toBe("input.accepted");
@@ -80,7 +32,7 @@ describe("a turn over HTTP", () => {
   it("goes on when its client goes away", async () => {
     let answer = (): void => {};
     const waits = new Promise<void>((resolve) => (answer = resolve));
-    const { url, store, agent } = await open([
+    const { url, store, agent } = await openGateway([
       async () => {
         await waits;
         return { text: "done" };
@@ -101,9 +53,9 @@ describe("a turn over HTTP", () => {
   });
 
   it("busy with reject is 409 with Retry-After; a stop is answered at once", async () => {
-    const { url, store } = await open([{ silentAfter: "…" }]);
+    const { url, store } = await openGateway([{ silentAfter: "…" }]);
     const running = post(`${url}/v1/sessions/s/turns`, { input: "Hi" });
-    while ((await store.turns.running("s")).length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await until(async () => (await store.turns.running("s")).length > 0);
     const busy = await post(`${url}/v1/sessions/s/turns`, { input: "me too", onBusy: "reject" });
     expect(busy.status).toBe(409);
     expect(busy.headers.get("retry-after")).toBe("5");
@@ -115,7 +67,7 @@ describe("a turn over HTTP", () => {
   });
 
   it("lists, shows and deletes sessions", async () => {
-    const { url } = await open([{ text: "one" }]);
+    const { url } = await openGateway([{ text: "one" }]);
     await post(`${url}/v1/sessions/s/turns`, { input: "Hi" });
     expect(await (await fetch(`${url}/v1/sessions`)).json()).toMatchObject({
       sessions: [{ sessionId: "s", entryCount: 2 }],
@@ -140,10 +92,10 @@ describe("bad requests", () => {
     ["a wrong type", "/v1/sessions/s/turns", { input: 7 }, 400, "request_invalid"],
     ["an unknown policy", "/v1/sessions/s/turns", { input: "x", onBusy: "panic" }, 400, "request_invalid"],
     ["a message that is too long", "/v1/sessions/s/turns", { input: "x".repeat(1_100_000) }, 413, "input_too_large"],
-    ["a body that is too large", "/v1/sessions/s/turns", { input: "x".repeat(3_000_000) }, 413, "request_invalid"],
+    ["a body that is too large", "/v1/sessions/s/turns", { input: "x".repeat(3_000_000) }, 413, "body_too_large"],
     ["an unknown route", "/v2/nothing", {}, 404, "route_unknown"],
   ])("get a problem with a stable code: %s", async (_what, path, body, status, code) => {
-    const { url } = await open([]);
+    const { url } = await openGateway([]);
     const response = await post(`${url}${path}`, body);
     expect(response.status).toBe(status);
     expect(response.headers.get("content-type")).toContain("application/problem+json");
@@ -151,7 +103,7 @@ describe("bad requests", () => {
   });
 
   it("that are not JSON are told so, and nothing is stored", async () => {
-    const { url, store } = await open([]);
+    const { url, store } = await openGateway([]);
     const response = await fetch(`${url}/v1/sessions/s/turns`, {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -164,12 +116,11 @@ describe("bad requests", () => {
 
 describe("access", () => {
   it("without a token is served on loopback only", async () => {
-    await expect(open([], { hostname: "0.0.0.0" })).rejects.toMatchObject({ code: "GATEWAY_UNPROTECTED" });
-    await opened?.agent.close();
+    await expect(openGateway([], { hostname: "0.0.0.0" })).rejects.toMatchObject({ code: "GATEWAY_UNPROTECTED" });
   });
 
   it("with a token needs it on every route but the probe", async () => {
-    const { url } = await open([], { token: "correct-horse" });
+    const { url } = await openGateway([], { token: "correct-horse" });
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
     expect((await fetch(`${url}/v1/sessions`)).status).toBe(401);
     expect((await fetch(`${url}/v1/sessions`, { headers: { authorization: "Bearer wrong" } })).status).toBe(401);
@@ -179,7 +130,7 @@ describe("access", () => {
   });
 
   it("from a page of a foreign name is refused, and so are two Host headers", async () => {
-    const { url } = await open([]);
+    const { url } = await openGateway([]);
     expect(await rawRequest(url, "GET /v1/sessions HTTP/1.1\r\nHost: evil.example")).toMatch(/^HTTP\/1\.1 403/);
     expect(await rawRequest(url, "GET /v1/sessions HTTP/1.1\r\nHost: localhost\r\nHost: evil.example")).toMatch(
       /^HTTP\/1\.1 403/,

@@ -1,44 +1,43 @@
+import type { GatewayOptions } from "@turnkeeper/gateway";
 import { systemHost } from "@turnkeeper/kernel";
 import { setUpAgent } from "../agent-set-up.ts";
 import { closeAll } from "../command-context.ts";
 import type { CommonFlags } from "../command-context.ts";
 import type { CommandIo } from "../command-io.ts";
+import type { GatewayConfig } from "../config/config.ts";
 import { exitCode } from "../exit-code.ts";
+import { endLeftProcesses } from "../left-processes.ts";
 
-/** How long requests that run may take to end once the gateway drains. */
-const drainMs = 10_000;
-const lastWordsMs = 1000;
+type GatewayFlags = CommonFlags & { readonly host?: string; readonly port?: number; readonly model?: string };
 
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => void systemHost.timers.after(ms, resolve, { keepAlive: false }));
+function optionsOf(io: CommandIo, config: GatewayConfig, flags: GatewayFlags): GatewayOptions {
+  const token = io.environment["TURNKEEPER_GATEWAY_TOKEN"];
+  const { log_level: level } = config;
+  return {
+    hostname: flags.host ?? config.host,
+    port: flags.port ?? config.port,
+    allowedHosts: config.allow_hosts,
+    allowedOrigins: config.allow_origins,
+    drainMs: config.drain_s * 1000,
+    ...(token ? { token } : {}),
+    ...(level === "off" ? {} : { log: { level, write: (line) => io.stderr.write(line) } }),
+  };
 }
 
 /** `turnkeeper gateway`: serves the store until SIGTERM or Ctrl-C, then drains. */
-export async function gateway(
-  io: CommandIo,
-  flags: CommonFlags & { readonly host?: string; readonly port?: number; readonly model?: string },
-): Promise<number> {
-  const { context, seat, seated } = await setUpAgent(io, flags);
-  const { config } = context;
+export async function gateway(io: CommandIo, flags: GatewayFlags): Promise<number> {
+  const { context, seat, seated } = await setUpAgent(io, flags, "http");
   try {
     const { startGateway } = await import("@turnkeeper/gateway");
-    const token = io.environment["TURNKEEPER_GATEWAY_TOKEN"];
+    const { store, presence } = seat;
     const server = await startGateway(
-      { agent: seated.agent, store: seat.store },
-      {
-        hostname: flags.host ?? config.gateway.host,
-        port: flags.port ?? config.gateway.port,
-        ...(token ? { token } : {}),
-      },
+      { agent: seated.agent, store, presence, endProcesses: endLeftProcesses, host: systemHost },
+      optionsOf(io, context.config.gateway, flags),
     );
     io.stdout.line(`Listening on ${server.url}`);
     await stopAsked(io);
     io.stderr.line("Draining.");
-    const closed = server.close();
-    await Promise.race([closed, pause(drainMs)]);
-    // What still runs is stopped as `shutdown`, and its clients are told; then nobody is waited for any more.
-    await seated.close();
-    await Promise.race([closed, pause(lastWordsMs)]);
+    await server.close();
     return exitCode.ok;
   } finally {
     await closeAll([() => seat.close(), () => seated.close()]);

@@ -6,7 +6,7 @@ import { counted } from "../display/count-text.ts";
 import { localTime, table } from "../display/transcript-text.ts";
 import { exitCode } from "../exit-code.ts";
 import { withStore } from "../observer.ts";
-import { sessionJson } from "../session-json.ts";
+import { sessionJson } from "@turnkeeper/gateway/json";
 import { pageAfter, printJson } from "./session-command.ts";
 
 /** What is left of a line for the title, which comes last. */

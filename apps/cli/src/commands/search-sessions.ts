@@ -5,7 +5,7 @@ import { clipped, styleOf } from "../display/style.ts";
 import { localTime } from "../display/transcript-text.ts";
 import { exitCode } from "../exit-code.ts";
 import { withStore } from "../observer.ts";
-import { entryJson } from "../session-json.ts";
+import { entryJson } from "@turnkeeper/gateway/json";
 import { pageAfter, printJson, sessionIdOf } from "./session-command.ts";
 
 /** `turnkeeper sessions search TEXT`. */

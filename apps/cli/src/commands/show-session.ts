@@ -6,7 +6,7 @@ import { printable, styleOf } from "../display/style.ts";
 import { entryText, inputText, spoolLines } from "../display/transcript-text.ts";
 import { exitCode } from "../exit-code.ts";
 import { withStore } from "../observer.ts";
-import { entryJson, recordsJson } from "../session-json.ts";
+import { entryJson, recordsJson } from "@turnkeeper/gateway/json";
 import { entriesOf } from "../transcript-windows.ts";
 import { sessionIdOf, unknownSession } from "./session-command.ts";
 

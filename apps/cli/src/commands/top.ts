@@ -8,7 +8,7 @@ import { secondsText } from "../display/tool-line.ts";
 import { table } from "../display/transcript-text.ts";
 import { exitCode } from "../exit-code.ts";
 import { withObserved } from "../observer.ts";
-import { isoTime } from "../session-json.ts";
+import { isoTime } from "@turnkeeper/gateway/json";
 import { pulseOf } from "../session-state.ts";
 import type { Pulse } from "../session-state.ts";
 

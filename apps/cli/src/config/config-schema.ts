@@ -212,6 +212,30 @@ const configSchema = z.strictObject({
     .strictObject({
       host: z.string().min(1).default(gateway.host).describe("The address the HTTP server binds to."),
       port: z.int().min(0).max(65_535).default(gateway.port).describe("Its port; 0 takes a free one."),
+      allow_hosts: z
+        .array(z.string().regex(/^[^\s/:@[\]]+$/, "expected a name without a port"))
+        .default([...gateway.allow_hosts])
+        .describe("Further names that it answers to: what a reverse proxy is called outside."),
+      allow_origins: z
+        .array(z.string().regex(/^https?:\/\/[^\s/@]+$/, "expected an origin like https://name:port"))
+        .default([...gateway.allow_origins])
+        .describe("Origins of pages elsewhere that may call it. Default: none."),
+      tools: z
+        .array(z.union([z.enum(toolNames), z.string().regex(/^mcp__[a-zA-Z0-9_*-]+$/)], { error: "expected tools" }))
+        .default([...gateway.tools])
+        .describe(
+          "Which of tools.enabled, and which MCP tools (mcp__git__* for several), sessions over HTTP have. Default: none.",
+        ),
+      drain_s: z
+        .number()
+        .min(0)
+        .max(86_400)
+        .default(gateway.drain_s)
+        .describe("How long turns may go on at a shutdown before they are stopped."),
+      log_level: z
+        .enum(["debug", "info", "warn", "error", "off"])
+        .default(gateway.log_level)
+        .describe("What it logs, as JSON lines on stderr."),
     })
     .prefault({}),
   mcp_servers: z

@@ -52,6 +52,19 @@ export interface McpServerConfig {
   readonly timeout_s?: number | undefined;
 }
 
+export interface GatewayConfig {
+  readonly host: string;
+  readonly port: number;
+  /** Names that a reverse proxy is called by. */
+  readonly allow_hosts: readonly string[];
+  /** Origins of pages elsewhere that may call. */
+  readonly allow_origins: readonly string[];
+  /** Those of `tools.enabled`, and the names of MCP tools (`mcp__git__*` for several), that HTTP sessions have too. */
+  readonly tools: readonly string[];
+  readonly drain_s: number;
+  readonly log_level: "debug" | "info" | "warn" | "error" | "off";
+}
+
 export interface Config {
   /** `PROVIDER/MODEL`. */
   readonly model: string;
@@ -76,7 +89,7 @@ export interface Config {
     readonly shell: { readonly timeout_s: number };
     readonly fetch_url: { readonly timeout_s: number; readonly allow_hosts: readonly string[] };
   };
-  readonly gateway: { readonly host: string; readonly port: number };
+  readonly gateway: GatewayConfig;
   readonly mcp_servers: Readonly<Record<string, McpServerConfig>>;
 }
 
@@ -98,7 +111,15 @@ export const defaultConfig: Config = Object.freeze<Config>({
     shell: { timeout_s: 600 },
     fetch_url: { timeout_s: 30, allow_hosts: [] },
   },
-  gateway: { host: "127.0.0.1", port: 8377 },
+  gateway: {
+    host: "127.0.0.1",
+    port: 8377,
+    allow_hosts: [],
+    allow_origins: [],
+    tools: [],
+    drain_s: 10,
+    log_level: "info",
+  },
   mcp_servers: {},
 });
 

@@ -1,6 +1,6 @@
 import type { TurnStatus } from "@turnkeeper/agent-core";
 import type { LeaseView } from "@turnkeeper/state-store";
-import { isoTime } from "../session-json.ts";
+import { isoTime } from "@turnkeeper/gateway/json";
 import type { Pulse, SessionState } from "../session-state.ts";
 import { stopsInMs, whatIsNext } from "../what-is-next.ts";
 import { holderText } from "./finished-line.ts";

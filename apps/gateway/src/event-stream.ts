@@ -1,0 +1,207 @@
+import type { FastifyReply } from "fastify";
+import type { Cancel, Host } from "@turnkeeper/kernel";
+import type { PeriodicHandle, PeriodicScheduler } from "@turnkeeper/periodic-scheduler";
+import { Refusal, retryLater } from "./refusal.ts";
+
+/** Proxies cut a connection that is silent for a minute; a comment moves no turn's clock and is no event. */
+const heartbeatMs = 15_000;
+/** How long a reader waits before it connects again, which EventSource takes from us. */
+const reconnectMs = 1000;
+/** Heartbeats in a row that find the same bytes still unsent: nobody reads there any more. */
+const deafBeatsMax = 4;
+
+const streamHeaders = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-store",
+  "x-accel-buffering": "no",
+};
+
+/** Why a stream was closed by the gateway; absent where its client left. */
+export type StreamEnd = "finished" | "slow-reader" | "client-left";
+
+/** One open stream of server-sent events. */
+export interface EventStream {
+  /** False once it has ended, for whatever reason: what is sent then goes nowhere. */
+  readonly isOpen: boolean;
+  /** Settles with why it ended; never rejects. */
+  readonly ended: Promise<StreamEnd>;
+  /** Queues one event; everything that is queued in one turn of the event loop leaves in one write. */
+  send(data: string, id?: string): void;
+  /** Sends what is queued and ends the answer. */
+  end(): void;
+}
+
+export interface EventStreamsDeps {
+  readonly host: Host;
+  readonly scheduler: Pick<PeriodicScheduler, "schedule">;
+}
+
+export interface EventStreamsOptions {
+  readonly streamCount: number;
+  readonly streamBufferBytes: number;
+}
+
+type ServerResponse = FastifyReply["raw"];
+
+class OpenStream implements EventStream {
+  readonly ended: Promise<StreamEnd>;
+  readonly #raw: ServerResponse;
+  readonly #host: Host;
+  readonly #bufferBytesMax: number;
+  #queued = "";
+  #isNew = true;
+  #cancelFlush: Cancel | undefined;
+  #isBlocked = false;
+  #hasSent = false;
+  #deafBeats = 0;
+  #end: StreamEnd | undefined;
+  #settle: (end: StreamEnd) => void = () => {};
+
+  constructor(raw: ServerResponse, host: Host, bufferBytesMax: number) {
+    this.#raw = raw;
+    this.#host = host;
+    this.#bufferBytesMax = bufferBytesMax;
+    this.ended = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+    raw.on("drain", () => {
+      this.#isBlocked = false;
+      this.#deafBeats = 0;
+      this.#flush();
+    });
+    // A reset connection is a client that left; without a listener it would end the process.
+    raw.on("error", () => this.#close("client-left"));
+    raw.on("close", () => this.#close("client-left"));
+    raw.on("finish", () => this.#settle("finished"));
+    if (raw.destroyed) this.#close("client-left");
+  }
+
+  get isOpen(): boolean {
+    return this.#end === undefined;
+  }
+
+  send(data: string, id?: string): void {
+    if (!this.isOpen) return;
+    const head = this.#isNew ? `retry: ${reconnectMs}\n` : "";
+    this.#isNew = false;
+    this.#queue(`${head}${id === undefined ? "" : `id: ${id}\n`}data: ${data}\n\n`);
+  }
+
+  /** A comment keeps proxies awake, and finds out readers that take nothing any more. */
+  beat(): void {
+    if (this.#isBlocked) {
+      if (++this.#deafBeats >= deafBeatsMax) this.#drop();
+      return;
+    }
+    if (!this.#hasSent && this.isOpen) this.#queue(":\n\n");
+    this.#hasSent = false;
+  }
+
+  end(): void {
+    if (!this.isOpen) return;
+    this.#end = "finished";
+    this.#cancelFlush?.();
+    this.#raw.end(this.#queued);
+    this.#queued = "";
+    this.#isBlocked = this.#raw.writableLength > 0;
+  }
+
+  #queue(text: string): void {
+    this.#queued += text;
+    // Characters stand for bytes here: the bound is one of memory, and a string has at least one byte for each.
+    if (this.#queued.length + this.#raw.writableLength > this.#bufferBytesMax) return this.#drop();
+    this.#cancelFlush ??= this.#host.timers.soon(() => {
+      this.#cancelFlush = undefined;
+      this.#flush();
+    });
+  }
+
+  #flush(): void {
+    if (this.#isBlocked || this.#queued === "" || !this.isOpen) return;
+    const text = this.#queued;
+    this.#queued = "";
+    this.#hasSent = true;
+    this.#isBlocked = !this.#raw.write(text);
+  }
+
+  /** A reader that is too slow is cut off. It knows the id of the last event it has, and comes back behind it. */
+  #drop(): void {
+    this.#close("slow-reader");
+    this.#raw.destroy();
+  }
+
+  #close(end: StreamEnd): void {
+    this.#end ??= end;
+    this.#cancelFlush?.();
+    this.#queued = "";
+    // The first one counts.
+    this.#settle(end);
+  }
+}
+
+/**
+ * The open streams of a gateway: bounded in number and in what each may keep waiting, with one heartbeat timer for all
+ * of them. `close` ends every one.
+ */
+export class EventStreams {
+  readonly #deps: EventStreamsDeps;
+  readonly #options: EventStreamsOptions;
+  readonly #open = new Set<OpenStream>();
+  #heartbeat: PeriodicHandle | undefined;
+  #droppedCount = 0;
+
+  constructor(deps: EventStreamsDeps, options: EventStreamsOptions) {
+    this.#deps = deps;
+    this.#options = options;
+  }
+
+  get openCount(): number {
+    return this.#open.size;
+  }
+
+  /** Readers that were cut off for being too slow. */
+  get droppedCount(): number {
+    return this.#droppedCount;
+  }
+
+  /** Refuses with 429 where too many are open. To be asked before anything is stored for the request. */
+  checkRoom(): void {
+    if (this.#open.size < this.#options.streamCount) return;
+    throw new Refusal(429, "too_many_streams", `${this.#open.size} event streams are open; close one, or try later.`, {
+      headers: retryLater,
+    });
+  }
+
+  /** Takes over the reply: its head leaves now, and from here on the stream is all there is to answer with. */
+  open(reply: FastifyReply): EventStream {
+    reply.hijack();
+    const { raw } = reply;
+    // The head leaves now: whoever waits for the first event knows already that it was accepted.
+    raw.writeHead(200, { ...(reply.getHeaders() as Record<string, string>), ...streamHeaders });
+    raw.flushHeaders();
+    const stream = new OpenStream(raw, this.#deps.host, this.#options.streamBufferBytes);
+    this.#open.add(stream);
+    this.#heartbeat ??= this.#deps.scheduler.schedule(() => this.#beat(), heartbeatMs, { name: "sse-heartbeat" });
+    void stream.ended.then((end) => {
+      this.#open.delete(stream);
+      if (end === "slow-reader") this.#droppedCount++;
+      if (this.#open.size === 0) this.#stopBeating();
+    });
+    return stream;
+  }
+
+  #beat(): void {
+    for (const stream of this.#open) stream.beat();
+  }
+
+  #stopBeating(): void {
+    void this.#heartbeat?.cancel();
+    this.#heartbeat = undefined;
+  }
+
+  /** Ends every stream; its readers connect again, here or at whoever answers then. Safe to repeat. */
+  close(): void {
+    for (const stream of this.#open) stream.end();
+    this.#stopBeating();
+  }
+}

@@ -1,0 +1,1 @@
+export { entryJson, inputJson, isoTime, recordsJson, sessionJson, turnJson } from "./session-json.ts";

@@ -1,0 +1,79 @@
+import type { Agent, RunOptions, Turn } from "@turnkeeper/agent-core";
+import type { OnBusy, StateStore } from "@turnkeeper/state-store";
+import { Refusal, retryLater } from "./refusal.ts";
+
+export interface OpenCallsLimits {
+  readonly callCount: number;
+  readonly callCountPerSession: number;
+  readonly queueLength: number;
+}
+
+const tooMany = (code: string, detail: string): Refusal => new Refusal(429, code, detail, { headers: retryLater });
+
+/** Policies whose calls do not stay: what they leave behind is the store's queue. */
+const leaves: ReadonlySet<OnBusy> = new Set<OnBusy>(["queue", "steer"]);
+
+/** The calls to `run` that have not ended: bounded before anything is stored for one more of them. */
+export class OpenCalls {
+  readonly #agent: Agent;
+  readonly #store: StateStore;
+  readonly #limits: OpenCallsLimits;
+  readonly #bySession = new Map<string, number>();
+  #count = 0;
+  #refusedCount = 0;
+
+  constructor(deps: { readonly agent: Agent; readonly store: StateStore }, limits: OpenCallsLimits) {
+    this.#agent = deps.agent;
+    this.#store = deps.store;
+    this.#limits = limits;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Calls that were refused with 429. */
+  get refusedCount(): number {
+    return this.#refusedCount;
+  }
+
+  /** Runs an input as the agent does. Throws a `Refusal` (429) where there is no room; then nothing was stored. */
+  async run(sessionId: string, input: string, options: RunOptions = {}): Promise<Turn> {
+    try {
+      this.#checkRoom(sessionId);
+      // A session that nobody else waits for here costs no look at its queue.
+      const mayPileUp = leaves.has(options.onBusy ?? "wait") || this.#bySession.has(sessionId);
+      if (mayPileUp) await this.#checkQueue(sessionId);
+      this.#checkRoom(sessionId);
+    } catch (error) {
+      this.#refusedCount++;
+      throw error;
+    }
+    const turn = this.#agent.run(sessionId, input, options);
+    this.#count++;
+    this.#bySession.set(sessionId, (this.#bySession.get(sessionId) ?? 0) + 1);
+    void turn.result.then(() => this.#ended(sessionId));
+    return turn;
+  }
+
+  #ended(sessionId: string): void {
+    this.#count--;
+    const rest = (this.#bySession.get(sessionId) ?? 1) - 1;
+    if (rest > 0) this.#bySession.set(sessionId, rest);
+    else this.#bySession.delete(sessionId);
+  }
+
+  #checkRoom(sessionId: string): void {
+    const { callCount, callCountPerSession } = this.#limits;
+    if (this.#count >= callCount) throw tooMany("too_many_calls", `${this.#count} calls wait or run here; try later.`);
+    const ofSession = this.#bySession.get(sessionId) ?? 0;
+    if (ofSession >= callCountPerSession)
+      throw tooMany("session_queue_full", `${ofSession} calls wait or run on this session; try later.`);
+  }
+
+  async #checkQueue(sessionId: string): Promise<void> {
+    const pending = await this.#store.inbox.pending(sessionId);
+    if (pending.length >= this.#limits.queueLength)
+      throw tooMany("session_queue_full", `${pending.length} inputs wait on this session; try later.`);
+  }
+}

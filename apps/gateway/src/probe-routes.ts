@@ -1,0 +1,50 @@
+import { z } from "zod";
+import type { GatewayParts } from "./gateway-parts.ts";
+import { openApiDocument } from "./openapi.ts";
+import { drainingRefusal } from "./refusal.ts";
+import { defineRoute } from "./route.ts";
+import type { Route } from "./route.ts";
+import { packageVersion } from "./package-version.ts";
+
+const status = z.object({ status: z.string() });
+
+/** Whether the process answers, and whether it can do its work. */
+export function probeRoutes({ store, isDraining }: GatewayParts): readonly Route[] {
+  const healthz = defineRoute({
+    method: "GET",
+    path: "/healthz",
+    name: "healthz",
+    summary: "The process answers.",
+    access: "open",
+    answers: { 200: { description: "It does.", schema: status } },
+    handle: () => Promise.resolve({ status: "ok" }),
+  });
+  const readyz = defineRoute({
+    method: "GET",
+    path: "/readyz",
+    name: "readyz",
+    summary: "Turns can be run: the store answers and the gateway is not shutting down.",
+    access: "open",
+    answers: { 200: { description: "They can.", schema: status } },
+    handle: async () => {
+      if (isDraining()) throw drainingRefusal();
+      await store.sessions.list({ limit: 1 });
+      return { status: "ready" };
+    },
+  });
+  return [healthz, readyz];
+}
+
+/** The document of all other routes; it is made when it is first asked for. */
+export function documentRoute(routes: readonly Route[]): Route {
+  let document: Record<string, unknown> | undefined;
+  return defineRoute({
+    method: "GET",
+    path: "/openapi.json",
+    name: "openapi",
+    summary: "This interface as OpenAPI 3.1.",
+    access: "open",
+    answers: { 200: { description: "The document." } },
+    handle: () => Promise.resolve((document ??= openApiDocument(routes, packageVersion()))),
+  });
+}

@@ -1,0 +1,131 @@
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import fastify, { LogController } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from "fastify";
+import { Access } from "./access.ts";
+import type { GatewayParts } from "./gateway-parts.ts";
+import { drainingRefusal, problemOf, Refusal, refusalOf } from "./refusal.ts";
+import { registerRoute, routeConfigOf } from "./route.ts";
+import type { Route } from "./route.ts";
+
+/** A whole request must have come within this; slow bodies hold a connection and nothing else. */
+const requestTimeoutMs = 30_000;
+const headersTimeoutMs = 10_000;
+/** Node looks for slow requests only so often; its default of 30 s would make the limits above it empty. */
+const slowRequestCheckMs = 2000;
+/** Longer than the idle bound of the usual proxies, so that it is they who close first. */
+const keepAliveMs = 75_000;
+const headerBytesMax = 16_384;
+
+/** What every answer carries; a page of the gateway sets its own policy. */
+const securityHeaders: Readonly<Record<string, string>> = {
+  "x-content-type-options": "nosniff",
+  "cache-control": "no-store",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+};
+
+const requestIdPattern = /^[\w.:-]{1,64}$/;
+
+/** Tells a refusal as the route wants it told, else as a problem. */
+function sendRefusal(request: FastifyRequest, reply: FastifyReply, refusal: Refusal): FastifyReply {
+  const tell = routeConfigOf(request).tellRefusal;
+  const { body, contentType } = tell?.(refusal, request.id) ?? {
+    body: problemOf(refusal, request.id),
+    contentType: "application/problem+json",
+  };
+  return reply.code(refusal.status).headers(refusal.headers).type(contentType).send(body);
+}
+
+/** What is no HTTP, too slow or too large in its head never becomes a request; it is told on the bare socket. */
+function tellOnSocket(error: Error & { code?: string }, socket: Socket): void {
+  if (!socket.writable || error.code === "ECONNRESET") return void socket.destroy();
+  const told: Readonly<Record<string, readonly [number, string, string]>> = {
+    HPE_HEADER_OVERFLOW: [431, "headers_too_large", `The headers have more than ${headerBytesMax} bytes.`],
+    ERR_HTTP_REQUEST_TIMEOUT: [408, "request_too_slow", "The request did not come in time."],
+  };
+  const [status, code, detail] = told[error.code ?? ""] ?? [400, "request_invalid", "This is no HTTP request."];
+  const refusal = new Refusal(status, code, detail);
+  const problem = problemOf(refusal);
+  const body = JSON.stringify(problem);
+  socket.end(
+    `HTTP/1.1 ${status} ${problem.title}\r\nConnection: close\r\nContent-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+}
+
+function loggerOf({
+  options: { log },
+}: GatewayParts): false | Exclude<FastifyServerOptions["logger"], boolean | undefined> {
+  if (log === undefined) return false;
+  return {
+    level: log.level,
+    stream: { write: (line: string) => log.write(line) },
+    redact: ["req.headers", "request.headers", "*.authorization", "*.token"],
+    serializers: { err: serializedError },
+  };
+}
+
+/** An error with its causes, by name, code, message and stack; nothing else that hangs on it. */
+function serializedError(error: unknown): { type: string; message: string; stack: string } {
+  const causes: Error[] = [];
+  for (let one: unknown = error; one instanceof Error && causes.length < 4; one = one.cause) causes.push(one);
+  const [first] = causes;
+  return {
+    type: first?.name ?? typeof error,
+    message: causes.map(({ message }) => message).join(" <- "),
+    stack: first?.stack ?? "",
+  };
+}
+
+/** Refuses whom it does not serve, marks every answer, and tells every error by a stable code. */
+export function createServer(parts: GatewayParts, routes: readonly Route[]): FastifyInstance {
+  const { options, host } = parts;
+  const access = new Access(options);
+  const server: FastifyInstance = fastify({
+    bodyLimit: options.limits.bodyBytes,
+    requestTimeout: requestTimeoutMs,
+    keepAliveTimeout: keepAliveMs,
+    forceCloseConnections: "idle",
+    return503OnClosing: false,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
+    requestIdHeader: false,
+    genReqId: ({ headers }: IncomingMessage) => {
+      const given = headers["x-request-id"];
+      return typeof given === "string" && requestIdPattern.test(given) ? given : host.random.id();
+    },
+    // Ids of sessions and calls are longer than the router's default allows.
+    routerOptions: { maxParamLength: 512 },
+    http: {
+      connectionsCheckingInterval: slowRequestCheckMs,
+      headersTimeout: headersTimeoutMs,
+      maxHeaderSize: headerBytesMax,
+    },
+    clientErrorHandler: tellOnSocket,
+    frameworkErrors: (error, request, reply) => void sendRefusal(request, reply, refusalOf(error)),
+    logger: loggerOf(parts),
+  });
+  server.server.maxConnections = options.limits.connectionCount;
+  // A page elsewhere may send text without asking first; only JSON is read.
+  server.removeContentTypeParser("text/plain");
+  server.addHook("onRequest", async (request, reply) => {
+    reply.headers({ ...securityHeaders, "x-request-id": request.id });
+    access.check(request);
+    if (parts.isDraining() && routeConfigOf(request).access !== "open") throw drainingRefusal();
+  });
+  server.addHook("onResponse", async (request, reply) => {
+    const { method, routeOptions } = request;
+    const durationMs = Math.round(reply.elapsedTime);
+    request.log.info({ method, route: routeOptions.url, status: reply.statusCode, durationMs }, "request");
+  });
+  server.setErrorHandler((error: unknown, request, reply) => {
+    const refusal = refusalOf(error);
+    if (refusal.status >= 500) request.log.error({ err: error, code: refusal.code }, "request failed");
+    return sendRefusal(request, reply, refusal);
+  });
+  server.setNotFoundHandler((request, reply) =>
+    sendRefusal(request, reply, new Refusal(404, "route_unknown", "There is no such route.")),
+  );
+  for (const route of routes) registerRoute(server, route);
+  return server;
+}
