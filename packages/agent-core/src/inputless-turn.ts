@@ -5,7 +5,6 @@ import { createProgressClock } from "@turnkeeper/turn-liveness";
 import { endOfStoreFailure } from "./call-end.ts";
 import type { TurnEventBody } from "./events.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
-import { processMarkerOf } from "./process-marker.ts";
 import type { TurnCall } from "./turn-call.ts";
 import { conductTurn, interruptedEnding } from "./turn-machinery.ts";
 import type { TurnDeps, TurnEnding, TurnScope } from "./turn-machinery.ts";
@@ -71,7 +70,7 @@ async function conduct(
   body: InputlessBody,
 ): Promise<HandOver | undefined> {
   const { store, host, stopping } = deps;
-  const { lease, predecessors = [] } = granted;
+  const { lease, predecessors } = granted;
   const turnId = host.random.id();
   try {
     const begun = await withKnownOutcome(host, () => store.turns.begin(lease.grant, turnId, []));
@@ -92,6 +91,7 @@ async function conduct(
       lease,
       turnId,
       clock,
+      predecessors,
       onInterrupt: (interrupt) => {
         const shutDown = (): void => {
           const message = "The process that ran this turn is shutting down.";
@@ -113,7 +113,6 @@ async function conduct(
       onResumed: () => call.emit({ type: "turn.resumed" }),
     },
     async (scope) => {
-      for (const { turnId: left } of predecessors) await deps.endProcesses?.(processMarkerOf(left));
       const ending = await body(scope, (event) => void call.emit(event));
       return scope.interrupt.current ? { ...ending, ...interruptedEnding(scope.interrupt) } : ending;
     },

@@ -7,7 +7,6 @@ import type { ProgressClock } from "@turnkeeper/turn-liveness";
 import type { TurnInterrupt } from "@turnkeeper/interrupt";
 import type { TurnEventBody } from "./events.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
-import { processMarkerOf } from "./process-marker.ts";
 import type { Approval } from "./tool-call.ts";
 import { onBehalfOf } from "./reentry.ts";
 import { reportDefect } from "./defect.ts";
@@ -197,7 +196,7 @@ export class SessionRunner {
   }
 
   async #conduct(granted: Granted, turnId: string, clock: ProgressClock): Promise<void> {
-    const { input, lease, predecessors = [] } = granted;
+    const { input, lease, predecessors } = granted;
     if (!input) {
       await lease.release();
       throw new CodedError("STORE_CONTRACT", `The grant of session ${this.#sessionId} began no turn.`);
@@ -212,6 +211,7 @@ export class SessionRunner {
         lease,
         turnId,
         clock,
+        predecessors,
         onInterrupt: (interrupt) => {
           this.#current = { inputId: input.inputId, interrupt };
           if (this.#closing === "stopping") this.#shutDown(interrupt);
@@ -232,10 +232,6 @@ export class SessionRunner {
         onResumed: () => emit({ type: "turn.resumed" }),
       },
       async (scope) => {
-        // What they left running on this host ends before this turn's first side effect (rule 7.14).
-        for (const { turnId: left } of predecessors) await this.#deps.endProcesses?.(processMarkerOf(left));
-        // A stop that was asked while the grant was on its way: nothing begins.
-        scope.interrupt.signal.throwIfAborted();
         const approval = calls[0]?.request.approval ?? "deny";
         const start = { input, revision: granted.revision, approval, emit };
         const callers = calls.flatMap((call) => call.callers);

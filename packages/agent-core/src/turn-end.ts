@@ -27,6 +27,13 @@ function storeFailed({ failure, whereabouts }: TurnWriter, { text, usage }: Turn
   };
 }
 
+export interface EndingTurn {
+  readonly turnId: string;
+  readonly writer: TurnWriter;
+  /** Processes of it, or of turns before it, could not be ended. */
+  readonly leavesProcesses: boolean;
+}
+
 /**
  * Writes a turn's end and lets go of its lease: to the store, to the spool where that fails, nowhere where another has the
  * session. Never rejects.
@@ -34,21 +41,21 @@ function storeFailed({ failure, whereabouts }: TurnWriter, { text, usage }: Turn
 export async function endTurn(
   deps: TurnDeps,
   lease: TurnLease,
-  turnId: string,
-  writer: TurnWriter,
+  { turnId, writer, leavesProcesses }: EndingTurn,
   wanted: TurnEnding,
 ): Promise<ConductedTurn> {
+  const left = leavesProcesses ? { leavesProcesses } : {};
   if (lease.lost.aborted) {
     const ending = leaseLost(wanted);
     const { text: _text, ...stored } = ending;
-    await writer.endWithoutLease({ ...stored, entries: wanted.entries ?? [] });
+    await writer.endWithoutLease({ ...stored, ...left, entries: wanted.entries ?? [] });
     await lease.release();
     const { detail } = ending;
     return { ending: writer.failure ? { ...ending, detail: `${detail} ${writer.whereabouts}`.trim() } : ending };
   }
   const write = async (ending: TurnEnding): Promise<ConductedTurn | undefined> => {
     const { text: _text, ...stored } = ending;
-    const result = await writer.end(stored);
+    const result = await writer.end({ ...stored, ...left });
     if (result === undefined) return undefined;
     if (result.kind !== "ended") return { ending: leaseLost(ending) };
     return { ending, handOver: result, revision: result.revision };

@@ -28,6 +28,7 @@ import type {
   Grant,
   HandOver,
   InterruptReason,
+  Predecessor,
   StateStore,
   StopRequest,
   TurnOutcome,
@@ -36,9 +37,9 @@ import type {
 import type { ProcessPresence, TurnLease } from "@turnkeeper/turn-lease";
 import { reportDefect } from "./defect.ts";
 import { durationText } from "./duration-text.ts";
-import { processMarkerOf } from "./process-marker.ts";
 import type { EndProcesses, ProcessMarker } from "./process-marker.ts";
 import { endTurn } from "./turn-end.ts";
+import { TurnProcesses } from "./turn-processes.ts";
 import { statusOfTurn } from "./turn-status.ts";
 import { TurnWriter } from "./turn-writer.ts";
 import { watchTurn } from "@turnkeeper/turn-liveness";
@@ -201,6 +202,8 @@ export async function conductTurn(
     readonly lease: TurnLease;
     readonly turnId: string;
     readonly clock: ProgressClock;
+    /** What they left running on this host ends before this turn's first side effect. */
+    readonly predecessors?: readonly Predecessor[] | undefined;
     onInterrupt?(interrupt: TurnInterrupt): void;
   },
   settings: ConductSettings,
@@ -264,7 +267,7 @@ export async function conductTurn(
   });
 
   const writer = new TurnWriter(deps, lease, turnId);
-  let mayHaveProcesses = false;
+  const processes = new TurnProcesses(deps.endProcesses, turnId, turn.predecessors);
   const scope: TurnScope = {
     sessionId,
     turnId,
@@ -276,10 +279,7 @@ export async function conductTurn(
     get storeFailure() {
       return writer.failure;
     },
-    markProcesses: () => {
-      mayHaveProcesses = true;
-      return processMarkerOf(turnId);
-    },
+    markProcesses: () => processes.mark(),
     beforeSideEffect: async () => {
       interrupt.signal.throwIfAborted();
       await lease.confirm();
@@ -289,16 +289,21 @@ export async function conductTurn(
     },
   };
 
-  const wanted = settledEnding(interrupt, await bodyOrDetach(host, interrupt, body(scope)));
+  const run = async (): Promise<TurnEnding> => {
+    await processes.endEarlier();
+    // A stop that was asked while the grant was on its way: nothing begins.
+    interrupt.signal.throwIfAborted();
+    return body(scope);
+  };
+  const wanted = settledEnding(interrupt, await bodyOrDetach(host, interrupt, run()));
   cancelDeadline();
 
-  // What a tool left in the background ends with its turn, while the turn still holds the session.
-  if (mayHaveProcesses) await deps.endProcesses?.(processMarkerOf(turnId)).catch(() => {});
+  await processes.endOwn();
   await watch.stop();
   await stopTask.cancel();
   wake[Symbol.dispose]();
   status[Symbol.dispose]();
   lease.lost.removeEventListener("abort", onLost);
   fence.revoke();
-  return endTurn(deps, lease, turnId, writer, wanted);
+  return endTurn(deps, lease, { turnId, writer, leavesProcesses: processes.areLeft }, wanted);
 }

@@ -118,13 +118,14 @@ export class TurnWriter {
   }
 
   async #keepEnd(request: Omit<EndRequest, "grant" | "turnId" | "release">): Promise<void> {
-    const { entries = [], outcome, reason, detail, stop, usage } = request;
+    const { entries = [], outcome, reason, detail, stop, usage, leavesProcesses } = request;
     const end = {
       outcome,
       ...(reason === undefined ? {} : { reason }),
       ...(detail === undefined ? {} : { detail }),
       ...(stop === undefined ? {} : { stop }),
       ...(usage === undefined ? {} : { usage }),
+      ...(leavesProcesses ? { leavesProcesses } : {}),
     };
     await this.#keep(entries, end);
   }

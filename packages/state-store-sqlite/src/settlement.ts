@@ -3,7 +3,7 @@ import { firstWaiter, takenEntry, unknownOutcome } from "@turnkeeper/state-store
 import type { Grant, HandOver, InputEnd, PendingInput, SettledTurn, TakenInput } from "@turnkeeper/state-store";
 import { addEntries, forgetCalls, openCalls, ownDraft } from "./entry-rows.ts";
 import { markSettled, markTaken, queueOf, takenBy, wakeInput } from "./input-rows.ts";
-import { rememberPredecessor } from "./lease-rows.ts";
+import { forgetPredecessors, rememberPredecessor } from "./lease-rows.ts";
 import { touchSession } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
 import { storeError } from "./store-failure.ts";
@@ -58,6 +58,17 @@ export function closeTurn(tx: Transaction, session: SessionRow, row: TurnRow, en
     inputIds: inputs.map(({ inputId }) => inputId),
     openCallIds: open.map(({ callId }) => callId),
   };
+}
+
+/** The turn has ended itself, and its predecessors' processes before it; with `areLeft` some of them still run. */
+export function noteProcesses(
+  tx: Transaction,
+  { session_id }: SessionRow,
+  row: TurnRow,
+  areLeft: boolean | undefined,
+): void {
+  if (areLeft) rememberPredecessor(tx, session_id, { turnId: row.turn_id, holder: turnHolder(row) });
+  else forgetPredecessors(tx, session_id);
 }
 
 /** Ends the turn that its holder did not: its inputs are interrupted, never silently run again; later grants are told. */

@@ -2,9 +2,8 @@ import { digestOf, fateOfStep } from "@turnkeeper/state-store";
 import type { EntryDraft, SpooledStep } from "@turnkeeper/state-store";
 import { addEntries, isPaired, storedDigest } from "./entry-rows.ts";
 import { findInput } from "./input-rows.ts";
-import { forgetPredecessors } from "./lease-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
-import { closeTurn, settleInput } from "./settlement.ts";
+import { closeTurn, noteProcesses, settleInput } from "./settlement.ts";
 import type { SpoolFile, SpoolFolder } from "./spool-folder.ts";
 import { stepOf } from "./spool-line.ts";
 import type { Transaction } from "./transaction.ts";
@@ -41,7 +40,7 @@ function absorbStep(tx: Transaction, session: SessionRow, step: SpooledStep): Re
     if (findInput(tx, session, inputId)?.turn_id === turnId) settleInput(tx, session, inputId, inputEnd);
   if (end && row) {
     closeTurn(tx, session, row, end);
-    forgetPredecessors(tx, session.session_id);
+    noteProcesses(tx, session, row, end.leavesProcesses);
   }
   return fate;
 }

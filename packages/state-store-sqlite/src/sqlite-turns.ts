@@ -13,18 +13,10 @@ import type {
 } from "@turnkeeper/state-store";
 import { addEntries, unknownDrafts } from "./entry-rows.ts";
 import { findInput, inputRecord, pendingCount } from "./input-rows.ts";
-import {
-  findLease,
-  findLeaseView,
-  forgetPredecessors,
-  freeLease,
-  grantStands,
-  isGrantOf,
-  leaseHolder,
-} from "./lease-rows.ts";
+import { findLease, findLeaseView, freeLease, grantStands, isGrantOf, leaseHolder } from "./lease-rows.ts";
 import { ensureSession, findSession } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
-import { closeTurn, handOver, settleCrashed, takeInput } from "./settlement.ts";
+import { closeTurn, handOver, noteProcesses, settleCrashed, takeInput } from "./settlement.ts";
 import type { SpoolFolder } from "./spool-folder.ts";
 import { SpoolReplay } from "./spool-replay.ts";
 import { storeError } from "./store-failure.ts";
@@ -82,7 +74,7 @@ function end(tx: Transaction, request: EndRequest): EndResult {
     if (!grantStands(tx, grant)) return { kind: "stale-token" };
     addEntries(tx, session, turnId, drafts);
     closeTurn(tx, session, turn, request);
-    forgetPredecessors(tx, grant.sessionId);
+    noteProcesses(tx, session, turn, request.leavesProcesses);
   } else if (drafts.length > 0 || turn.outcome !== request.outcome || turn.reason !== (request.reason ?? null)) {
     // Settled by somebody else, or repeated with another ending: what stands, stands.
     return { kind: "stale-token" };

@@ -26,7 +26,7 @@ export interface SpoolStep {
   readonly entries: readonly EntryDraft[];
   readonly settledInputs?: readonly { readonly inputId: string; readonly end: InputEnd }[];
   /** How the turn ended; present on its last step. */
-  readonly end?: Pick<EndRequest, "outcome" | "reason" | "detail" | "stop" | "usage">;
+  readonly end?: Pick<EndRequest, "outcome" | "reason" | "detail" | "stop" | "usage" | "leavesProcesses">;
 }
 
 /** A step as it was kept. */

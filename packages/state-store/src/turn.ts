@@ -60,7 +60,7 @@ export interface SettledTurn {
   readonly openCallIds: readonly string[];
 }
 
-/** A turn that its holder did not end: what it started on the holder's host may still run. */
+/** A turn that did not end itself, or not what it started: on the holder's host that may still run. */
 export interface Predecessor {
   readonly turnId: string;
   readonly holder: Holder;
@@ -76,6 +76,11 @@ export interface EndRequest {
   readonly usage?: Usage;
   /** The last entries. Calls they leave open are closed by the store with `outcome unknown`. */
   readonly entries?: readonly EntryDraft[];
+  /**
+   * Processes of this turn, or of those before it, could not be ended: it joins its predecessors, and later grants are
+   * told of all of them. Absent: none may run any more, and all are forgotten.
+   */
+  readonly leavesProcesses?: boolean;
   /** Frees the lease in the same transaction. */
   readonly release: boolean;
 }

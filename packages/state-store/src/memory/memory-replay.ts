@@ -29,7 +29,7 @@ function absorbStep(state: MemoryState, session: SessionRow, step: SpooledStep):
   }
   if (end && turn?.state === "running") {
     state.closeTurn(session, turn, end);
-    state.predecessors.delete(session.sessionId);
+    state.noteProcesses(turn, end.leavesProcesses);
   }
   return fate;
 }

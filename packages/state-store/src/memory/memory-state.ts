@@ -233,12 +233,19 @@ export class MemoryState {
     return undefined;
   }
 
+  /** The turn has ended itself, and its predecessors' processes before it; with `areLeft` some of them still run. */
+  noteProcesses(turn: RunningTurn, areLeft: boolean | undefined): void {
+    const { sessionId } = turn;
+    if (areLeft) this.predecessors.set(sessionId, withPredecessor(this.predecessors.get(sessionId), turn));
+    else this.predecessors.delete(sessionId);
+  }
+
   /** Ends a turn whose holder did not: its inputs are interrupted, never silently run again; later grants are told. */
   settleCrashed(sessionId: string): SettledTurn | undefined {
     const session = this.sessions.get(sessionId);
     const turn = this.runningTurn(session);
     if (!session || !turn) return undefined;
-    this.predecessors.set(sessionId, withPredecessor(this.predecessors.get(sessionId), turn));
+    this.noteProcesses(turn, true);
     return this.closeTurn(session, turn, {
       outcome: "interrupted",
       reason: "crashed",

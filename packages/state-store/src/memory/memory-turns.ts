@@ -79,7 +79,7 @@ export class MemoryTurns implements TurnStore {
       checkPairing(session, turnId, drafts);
       state.addEntries(session, turnId, drafts);
       state.closeTurn(session, turn, request);
-      state.predecessors.delete(grant.sessionId);
+      state.noteProcesses(turn, request.leavesProcesses);
     } else if (drafts.length > 0 || turn.outcome !== request.outcome || turn.reason !== request.reason) {
       // Settled by somebody else, or repeated with another ending: what stands, stands.
       return { kind: "stale-token" };

@@ -319,6 +319,29 @@ export const settlementCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "TURN-SETTLE-i",
+    title:
+      "a turn that could not end its processes joins those whose are left, until one has ended all; by the spool too",
+    async run({ open, reopen }) {
+      const store = await open();
+      await store.turns.settleForeign((await startTurn(store, "a")).grant);
+      const b = await startTurn(store, "b");
+      const end = { outcome: "failed", reason: "PROCESSES_LEFT", leavesProcesses: true } as const;
+      await store.turns.end({ grant: b.grant, turnId: b.turnId, ...end, release: true });
+      // A repetition of the end notes nothing twice.
+      await store.turns.end({ grant: b.grant, turnId: b.turnId, ...end, release: true });
+      const c = await startTurn(await reopen(), "c");
+      assert.deepEqual(leftBy(c), ["turn-a", "turn-b"]);
+      assert.deepEqual(c.granted.predecessors?.[1]?.holder, holderOf("b"));
+      const again = await reopen();
+      await again.spool.keep({ grant: c.grant, turnId: c.turnId, entries: [], end });
+      const d = await startTurn(again, "d", { reclaim: c.grant });
+      assert.deepEqual(leftBy(d), ["turn-a", "turn-b", "turn-c"]);
+      await again.turns.end({ grant: d.grant, turnId: d.turnId, outcome: "answered", release: true });
+      assert.deepEqual(leftBy(await startTurn(again, "e")), []);
+    },
+  },
+  {
     id: "PAIR-1f",
     title: "a key of the store's own that somebody used already keeps no turn open and no input waiting",
     async run({ open }) {
