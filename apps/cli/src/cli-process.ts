@@ -31,6 +31,11 @@ function ioOf(process: NodeJS.Process): CommandIo {
       process.on(signal, listener);
       return () => process.removeListener(signal, listener);
     },
+    suspend: () => process.kill(0, "SIGTSTP"),
+    onExit: (listener) => {
+      process.on("exit", listener);
+      return () => process.removeListener("exit", listener);
+    },
     exitNow: (code) => process.exit(code),
   };
 }

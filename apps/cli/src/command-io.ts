@@ -2,7 +2,7 @@ import type { ReadStream } from "node:tty";
 import type { Environment, Output } from "./output.ts";
 
 /** Signals that a command may answer itself. */
-export type CommandSignal = "SIGINT" | "SIGTERM" | "SIGHUP";
+export type CommandSignal = "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGCONT";
 
 /** Everything a command has of its process. Only main.ts makes one from the real process. */
 export interface CommandIo {
@@ -15,6 +15,10 @@ export interface CommandIo {
   readonly userFolder: string;
   /** Calls `listener` for each arrival of the signal, in place of what the system would do. Returns the way back. */
   onSignal(signal: CommandSignal, listener: () => void): () => void;
+  /** Stops the process and what runs in front with it, as Ctrl-Z does; where nobody can go on with it, nothing happens. */
+  suspend(): void;
+  /** Calls `listener` as the process ends, however it does; what it does then must be done at once. Returns the way back. */
+  onExit(listener: () => void): () => void;
   /** Ends the process now, without waiting for anything. */
   exitNow(code: number): never;
 }

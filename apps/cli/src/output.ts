@@ -24,12 +24,19 @@ export class Output {
     stream.on("error", (error: NodeJS.ErrnoException) => this.#lose(error));
   }
 
+  /** Asked of the terminal each time: it may have been resized while the process was stopped. */
   get columns(): number {
-    return this.#stream.columns || 80;
+    return this.#size[0] || 80;
   }
 
   get rows(): number {
-    return this.#stream.rows || 24;
+    return this.#size[1] || 24;
+  }
+
+  /** Calls `listener` whenever the terminal has another size. Returns the way out. */
+  onResize(listener: () => void): () => void {
+    this.#stream.on("resize", listener);
+    return () => this.#stream.removeListener("resize", listener);
   }
 
   /** The stream itself, for readline, which draws its own prompt. */
@@ -78,6 +85,16 @@ export class Output {
     if (this.isGone) listener();
     else this.#goneListeners.add(listener);
     return () => void this.#goneListeners.delete(listener);
+  }
+
+  get #size(): readonly number[] {
+    if (!this.isTerminal) return [];
+    try {
+      return this.#stream.getWindowSize();
+    } catch {
+      // The terminal is gone; a write will tell.
+      return [];
+    }
   }
 
   async #until(start: (done: () => void) => () => void): Promise<void> {

@@ -65,6 +65,11 @@ const commands: readonly ChatCommand[] = [
   { name: "exit", help: "leave, once the running turn has ended", run: (actions) => actions.leave() },
 ];
 
+/** What a line that is a command begins with. */
+export const commandWords: readonly string[] = commands.map(
+  ({ name, argument }) => `/${name}${argument === undefined ? "" : " "}`,
+);
+
 function help(actions: ChatActions): void {
   const usages = commands.map(
     ({ name, argument, help: text }) => [`/${name}${argument ? ` ${argument}` : ""}`, text] as const,

@@ -1,176 +1,285 @@
-import { createInterface } from "node:readline";
-import type { Interface } from "node:readline";
-import { Writable } from "node:stream";
+import type { Cancel, Host } from "@turnkeeper/kernel";
 import type { AskLine } from "../approval.ts";
 import type { CommandIo } from "../command-io.ts";
+import { cellWidth } from "../display/cell-width.ts";
 import type { Screen } from "../display/screen.ts";
-import type { Output } from "../output.ts";
+import { clipped } from "../display/style.ts";
+import type { ChatHistory } from "./editing/chat-history.ts";
+import { KeyDecoder } from "./editing/key-decoder.ts";
+import type { Key } from "./editing/key-decoder.ts";
+import { LineEditing } from "./editing/line-editing.ts";
+import { PaintedRows } from "./editing/painted-rows.ts";
+import type { PaintedRow } from "./editing/painted-rows.ts";
+import { TerminalMode } from "./editing/terminal-mode.ts";
+import { placeOf, textRows } from "./editing/text-rows.ts";
+import type { CellPlace } from "./editing/text-rows.ts";
+import type { LineInput, LineListeners } from "./line-input.ts";
 
-export interface LineListeners {
-  onLine(line: string): void;
-  /** Ctrl-C as a key. `isEmpty`: nothing was typed. */
-  onInterrupt(isEmpty: boolean): void;
-  /** Ctrl-D, or the terminal is gone. */
-  onEnd(): void;
+/** What begins with Escape may come in two pieces, over a slow line; a person waits for nothing after Escape alone. */
+const escapeAloneMs = 500;
+
+export interface LineEditorDeps {
+  readonly io: CommandIo;
+  readonly screen: Screen;
+  readonly host: Host;
+  readonly history: ChatHistory;
 }
 
-/** What readline draws, let through only while the line it draws on is ours. */
-class Echo extends Writable {
-  readonly #output: Output;
-  isOpen = true;
+export interface LineEditorOptions {
+  /** What Tab completes at the beginning of a line. */
+  readonly completions: readonly string[];
+}
 
-  constructor(output: Output) {
-    super();
-    this.#output = output;
-  }
+/** What stands before the text, as it is measured and as it is written. */
+interface Prompt {
+  readonly text: string;
+  readonly shown: string;
+}
 
-  get isTTY(): boolean {
-    return this.#output.isTerminal;
-  }
-
-  get columns(): number {
-    return this.#output.columns;
-  }
-
-  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
-    if (this.isOpen) this.#output.write(chunk.toString("utf8"));
-    done();
-  }
+interface PaintedView {
+  readonly rows: readonly PaintedRow[];
+  readonly cursor: CellPlace;
 }
 
 /**
- * The line a person types on, beside output that comes at any time. Between turns there is a prompt. During a turn
- * there is none until a key is pressed: then the output waits, and goes on once the line is sent or emptied again.
+ * The line, or lines, that a person types on, beside output that comes at any time. Between turns there is a prompt.
+ * During a turn there is none until a key is pressed: then the output waits, and goes on once the text is sent or
+ * emptied again.
  *
  * | state | event | next | effect |
  * | --- | --- | --- | --- |
- * | prompting | line | prompting | `onLine`; the chat says what comes next |
- * | prompting | watch | watching | echo off |
- * | watching | a key that types | composing | output held, prompt and line drawn |
- * | composing | line, or the line is empty again | watching | output released |
- * | watching, composing | prompt | prompting | output released, prompt drawn with what was typed |
- * | watching | ask | asking | the question is drawn; the next line is its answer |
+ * | watching | prompt | prompting | prompt drawn; notes go above it |
+ * | prompting | a line is sent | watching | `onLine`; the chat says what comes next |
+ * | watching | a key that types | composing | output held, prompt and text drawn |
+ * | composing | the text is sent, or is empty again | watching | output released |
+ * | composing | prompt | prompting | output released, prompt drawn with what was typed |
+ * | watching | ask | asking | output held, the question drawn; the next line is its answer |
+ * | asking | answered, or the question is moot | watching | output released |
  */
-export class LineEditor {
+export class LineEditor implements LineInput {
+  readonly #io: CommandIo;
   readonly #screen: Screen;
-  readonly #echo: Echo;
-  readonly #reader: Interface;
-  readonly #prompt: string;
-  #state: "prompting" | "watching" | "composing" | "asking" = "watching";
-  #answer: ((line: string | undefined) => void) | undefined;
+  readonly #host: Host;
+  readonly #listeners: LineListeners;
+  readonly #decoder = new KeyDecoder();
+  readonly #message: LineEditing;
+  readonly #painted: PaintedRows;
+  readonly #mode: TerminalMode;
+  readonly #prompt: Prompt;
+  readonly #undo: readonly (() => void)[];
+  #state: "watching" | "prompting" | "composing" | "asking" = "watching";
+  #question: { readonly prompt: Prompt; readonly line: LineEditing; end(answer: string | undefined): void } | undefined;
   #composed: (() => void) | undefined;
+  #cancelEscape: Cancel | undefined;
+  /** The first row of the text that is shown, where not all fit on the terminal. */
+  #top = 0;
   #isClosed = false;
 
-  constructor(io: CommandIo, screen: Screen, listeners: LineListeners) {
+  constructor(
+    { io, screen, host, history }: LineEditorDeps,
+    { completions }: LineEditorOptions,
+    listeners: LineListeners,
+  ) {
+    this.#io = io;
     this.#screen = screen;
-    this.#echo = new Echo(io.stdout);
-    this.#prompt = io.stdout.canRedraw ? screen.outStyle.bold("› ") : "> ";
-    this.#reader = createInterface({
-      input: io.stdin,
-      output: this.#echo,
-      terminal: io.stdout.canRedraw,
-      historySize: 500,
-    });
-    this.#reader.on("line", (line) => this.#onLine(line, listeners));
-    this.#reader.on("SIGINT", () => listeners.onInterrupt(this.#reader.line === ""));
-    this.#reader.on("close", () => {
-      this.#isClosed = true;
-      this.#answer?.(undefined);
-      listeners.onEnd();
-    });
-    // After readline's own listener: the line is up to date.
-    if (io.stdout.canRedraw) io.stdin.on("keypress", () => this.#onKey());
-    this.#echo.isOpen = !io.stdout.canRedraw;
+    this.#host = host;
+    this.#listeners = listeners;
+    this.#prompt = { text: "› ", shown: screen.outStyle.bold("› ") };
+    this.#message = new LineEditing({ history, completions, columns: () => this.#columnsAfter(this.#prompt) });
+    this.#painted = new PaintedRows(io.stdout);
+    this.#mode = new TerminalMode(io, host, () => this.#repaint());
+    const onData = (chunk: Buffer): void => this.#read(chunk);
+    const onEnd = (): void => this.#end();
+    io.stdin.on("data", onData).on("end", onEnd);
+    this.#undo = [
+      io.stdout.onResize(() => this.#paint()),
+      () => void io.stdin.removeListener("data", onData).removeListener("end", onEnd).pause(),
+    ];
   }
 
-  /** Shows the prompt: nothing runs, and the next line is a message. */
   prompt(): void {
     if (this.#isClosed) return;
     this.#leaveLine();
+    this.#screen.idle();
     this.#state = "prompting";
-    this.#draw(this.#prompt);
+    this.#screen.showAbove({ erase: () => this.#painted.erase(), paint: () => this.#paint() });
+    this.#paint();
   }
 
-  /** A turn runs: no prompt until a key is pressed. */
   watch(): void {
-    if (this.#isClosed || !this.#reader.terminal) return;
-    this.#state = "watching";
-    this.#echo.isOpen = false;
+    if (!this.#isClosed) this.#leaveLine();
   }
 
-  /** Forgets what was typed. */
   clear(): void {
-    this.#reader.write(null, { ctrl: true, name: "e" });
-    this.#reader.write(null, { ctrl: true, name: "u" });
+    this.#message.clear();
+    this.#afterEdit();
+    this.#paint();
   }
 
-  /** Asks in the middle of a turn. */
   readonly ask: AskLine = async (question, signal) => {
     if (this.#state === "composing") await new Promise<void>((resolve) => (this.#composed = resolve));
     if (this.#isClosed || signal.aborted) return undefined;
     return new Promise((resolve) => {
-      const end = (line: string | undefined): void => {
+      const end = (answer: string | undefined): void => {
         signal.removeEventListener("abort", onAbort);
-        this.#answer = undefined;
-        this.watch();
-        resolve(line);
+        this.#question = undefined;
+        // What was asked and answered stays to be read.
+        this.#painted.leave();
+        this.#state = "watching";
+        this.#screen.release();
+        resolve(answer);
       };
-      const onAbort = (): void => {
-        this.#leaveLine();
-        end(undefined);
-      };
+      const onAbort = (): void => end(undefined);
       signal.addEventListener("abort", onAbort, { once: true });
-      this.#answer = end;
+      this.#question = { prompt: { text: question, shown: question }, line: this.#answerLine(), end };
+      this.#screen.idle();
+      this.#screen.hold();
       this.#state = "asking";
-      this.#draw(question);
+      this.#paint();
     });
   };
 
   close(): void {
-    this.#isClosed = true;
-    this.#screen.release();
-    this.#reader.removeAllListeners("close");
-    this.#reader.close();
-  }
-
-  #draw(prompt: string): void {
-    this.#screen.idle();
-    this.#echo.isOpen = true;
-    this.#reader.setPrompt(prompt);
-    this.#reader.prompt(true);
-  }
-
-  #onLine(line: string, listeners: LineListeners): void {
-    if (this.#answer) return this.#answer(line);
-    if (this.#state === "composing") this.#endComposing();
-    listeners.onLine(line);
-  }
-
-  #onKey(): void {
     if (this.#isClosed) return;
-    if (this.#state === "watching" && this.#reader.line !== "") {
-      this.#state = "composing";
-      this.#screen.hold();
-      this.#draw(this.#prompt);
-    } else if (this.#state === "composing" && this.#reader.line === "") {
-      this.#leaveLine();
-      this.#endComposing();
+    this.#isClosed = true;
+    this.#cancelEscape?.();
+    this.#question?.end(undefined);
+    this.#painted.leave();
+    this.#screen.showAbove(undefined);
+    this.#screen.release();
+    this.#composed?.();
+    for (const undo of this.#undo) undo();
+    this.#mode.close();
+  }
+
+  #end(): void {
+    if (this.#isClosed) return;
+    this.#question?.end(undefined);
+    this.#listeners.onEnd();
+  }
+
+  #read(chunk: Buffer): void {
+    this.#cancelEscape?.();
+    this.#cancelEscape = undefined;
+    this.#takeAll(this.#decoder.decode(chunk));
+    if (!this.#decoder.isWaiting || this.#isClosed) return;
+    this.#cancelEscape = this.#host.timers.after(escapeAloneMs, () => this.#takeAll(this.#decoder.flush()), {
+      keepAlive: false,
+    });
+  }
+
+  #takeAll(keys: readonly Key[]): void {
+    for (const key of keys) if (!this.#isClosed) this.#take(key);
+    // A paste comes in many pieces, and is drawn once.
+    if (!this.#decoder.isPasting) this.#paint();
+  }
+
+  #take(key: Key): void {
+    const line = this.#question?.line ?? this.#message;
+    const outcome = line.take(key);
+    switch (outcome.kind) {
+      case "edited":
+        return this.#afterEdit();
+      case "sent":
+        return this.#send(outcome.text);
+      case "interrupted":
+        return this.#listeners.onInterrupt(line.isEmpty);
+      case "ended":
+        return this.#question ? this.#question.end(undefined) : this.#listeners.onEnd();
+      case "suspended":
+        this.#painted.leave();
+        return this.#mode.suspend();
+      case "cleared-screen":
+        this.#painted.forget();
+        if (this.#state !== "watching") this.#io.stdout.write("\u001b[H\u001b[2J");
+        return undefined;
     }
   }
 
-  #endComposing(): void {
+  #afterEdit(): void {
+    if (this.#state === "watching" && !this.#message.isEmpty) {
+      this.#state = "composing";
+      this.#screen.hold();
+    } else if (this.#state === "composing" && this.#message.isEmpty) this.#leaveLine();
+  }
+
+  #send(text: string): void {
+    if (this.#state === "watching") return;
+    // As it was sent, with the cursor behind it.
+    this.#paintRows(this.#rowsOf(this.#question?.prompt ?? this.#prompt, text, text.length));
+    if (this.#question) return this.#question.end(text);
+    this.#painted.leave();
+    this.#leaveLine();
+    this.#listeners.onLine(text);
+  }
+
+  /** Wipes the text off the terminal, so that output can take its place; it is kept, and drawn with the next prompt. */
+  #leaveLine(): void {
+    if (this.#state === "watching") return;
+    this.#painted.erase();
     this.#state = "watching";
-    this.#echo.isOpen = !this.#reader.terminal;
+    this.#top = 0;
+    this.#screen.showAbove(undefined);
     this.#screen.release();
     this.#composed?.();
     this.#composed = undefined;
   }
 
-  /** Wipes the line being typed off the terminal, so that output can take its place. */
-  #leaveLine(): void {
-    if (this.#state === "watching" || !this.#reader.terminal) return;
-    const { rows } = this.#reader.getCursorPos();
-    this.#screen.stdout.write(`${rows > 0 ? `\u001b[${rows}A` : ""}\r\u001b[J`);
-    if (this.#state === "composing") this.#endComposing();
+  #repaint(): void {
+    this.#painted.forget();
+    this.#paint();
   }
+
+  #paint(): void {
+    if (this.#isClosed || this.#state === "watching") return;
+    const { prompt, line } = this.#question ?? { prompt: this.#prompt, line: this.#message };
+    this.#paintRows(this.#rowsOf(prompt, line.text, line.cursor, line.hint));
+  }
+
+  #paintRows({ rows, cursor }: PaintedView): void {
+    this.#painted.paint(rows, cursor);
+  }
+
+  #columnsAfter(prompt: Prompt): number {
+    const columns = this.#io.stdout.columns - 1;
+    return columns - marginOf(prompt, columns).length;
+  }
+
+  /** What is painted: the prompt, as much of the text as fits on the terminal around the cursor, and the hint below. */
+  #rowsOf(prompt: Prompt, text: string, cursor: number, hint?: string): PaintedView {
+    const columns = this.#io.stdout.columns - 1;
+    const margin = marginOf(prompt, columns);
+    const hasOwnRows = cellWidth(prompt.text) > margin.length;
+    const head = hasOwnRows
+      ? textRows(prompt.text.trimEnd(), columns).map(({ shown, width }) => ({ text: shown, width }))
+      : [];
+    const below = hint === undefined ? [] : [this.#hintRow(hint, columns)];
+    const rows = textRows(text, columns - margin.length);
+    const place = placeOf(text, rows, cursor);
+    const height = Math.max(1, this.#io.stdout.rows - 1 - head.length - below.length);
+    this.#top = Math.max(0, Math.min(this.#top, place.row, rows.length - height), place.row - height + 1);
+    const body = rows.slice(this.#top, this.#top + height).map(({ shown, width }, index): PaintedRow => ({
+      text: (index + this.#top === 0 && !hasOwnRows ? prompt.shown : margin) + shown,
+      width: margin.length + width,
+    }));
+    return {
+      rows: [...head, ...body, ...below],
+      cursor: { row: head.length + place.row - this.#top, column: margin.length + place.column },
+    };
+  }
+
+  #hintRow(hint: string, columns: number): PaintedRow {
+    const text = clipped(hint, columns);
+    return { text: this.#screen.outStyle.dim(text), width: cellWidth(text) };
+  }
+
+  #answerLine(): LineEditing {
+    return new LineEditing({ columns: () => this.#columnsAfter(this.#question?.prompt ?? this.#prompt) });
+  }
+}
+
+/** What stands before the rows of the text that the prompt does not: as wide as it, unless it would leave no room. */
+function marginOf(prompt: Prompt, columns: number): string {
+  const width = cellWidth(prompt.text);
+  return " ".repeat(width > columns / 2 ? 2 : width);
 }

@@ -1,5 +1,6 @@
 import type { Cancel, Host } from "@turnkeeper/kernel";
 import type { Output } from "../output.ts";
+import { cellWidth } from "./cell-width.ts";
 import { clipped, styleOf } from "./style.ts";
 import type { Style } from "./style.ts";
 
@@ -12,6 +13,13 @@ export interface ScreenDeps {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly host: Host;
+}
+
+/** The line that a person types on while nothing runs. */
+export interface TypedLine {
+  /** Takes it off the terminal; the cursor is left where it began. */
+  erase(): void;
+  paint(): void;
 }
 
 /**
@@ -29,9 +37,11 @@ export class Screen {
   #cancelFrame: Cancel | undefined;
   #label = "";
   #sinceMs = 0;
-  #isDrawn = false;
+  /** How many cells of its row the spinner takes; 0: it is not there. */
+  #drawnWidth = 0;
   /** What waits while the person types; nothing while output flows. */
   #held: (() => void)[] | undefined;
+  #typed: TypedLine | undefined;
 
   constructor({ stdout, stderr, host }: ScreenDeps) {
     this.stdout = stdout;
@@ -56,7 +66,9 @@ export class Screen {
     this.#clear();
     if (!this.#atLineStart && this.stderr.isTerminal) this.stderr.write("\n");
     if (this.stderr.isTerminal) this.#atLineStart = true;
+    this.#typed?.erase();
     this.stderr.line(line);
+    this.#typed?.paint();
   }
 
   /** Something that takes time is going on; told by a spinner where there can be one. */
@@ -74,6 +86,13 @@ export class Screen {
     this.#cancelFrame?.();
     this.#cancelFrame = undefined;
     this.#clear();
+  }
+
+  /** Notes are shown above this line from now on; none: nobody types. */
+  showAbove(line: TypedLine | undefined): void {
+    if (line && !this.#atLineStart) this.stderr.write("\n");
+    if (line) this.#atLineStart = true;
+    this.#typed = line;
   }
 
   /** Leaves the terminal to what the person types, on a line of its own, until `release`. */
@@ -104,20 +123,21 @@ export class Screen {
 
   #draw(frame: number): void {
     // Drawn over nothing but its own line: an answer that pauses in mid-line stays as it is.
-    if (this.#atLineStart && !this.#held) {
+    if (this.#atLineStart && !this.#held && !this.#typed) {
       const seconds = Math.floor((this.#host.clock.monotonicMs() - this.#sinceMs) / 1000);
       const text = clipped(`${this.#label}${seconds > 0 ? ` ${seconds} s` : ""}`, this.stderr.columns - 3);
-      this.stderr.write(
-        `\r\u001b[K${this.noteStyle.cyan(frames[frame % frames.length] ?? "")} ${this.noteStyle.dim(text)}`,
-      );
-      this.#isDrawn = true;
+      this.#clear();
+      this.stderr.write(`${this.noteStyle.cyan(frames[frame % frames.length] ?? "")} ${this.noteStyle.dim(text)}`);
+      this.#drawnWidth = 2 + cellWidth(text);
     }
     this.#arm(frameMs, frame + 1);
   }
 
   #clear(): void {
-    if (!this.#isDrawn) return;
-    this.#isDrawn = false;
-    this.stderr.write("\r\u001b[K");
+    if (this.#drawnWidth === 0) return;
+    // A terminal that was made narrower has broken the line.
+    const above = Math.ceil(this.#drawnWidth / this.stderr.columns) - 1;
+    this.stderr.write(above > 0 ? `\u001b[${above}A\r\u001b[J` : "\r\u001b[K");
+    this.#drawnWidth = 0;
   }
 }

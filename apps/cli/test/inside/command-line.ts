@@ -23,13 +23,15 @@ export interface InsideResult {
 export class KeptStream extends PassThrough {
   text = "";
   readonly isTTY: boolean;
-  readonly columns: number = 80;
-  readonly rows: number = 24;
 
   constructor(options: { readonly isTerminal?: boolean } = {}) {
     super();
     this.isTTY = options.isTerminal ?? false;
     this.setEncoding("utf8").on("data", (text: string) => (this.text += text));
+  }
+
+  getWindowSize(): readonly [number, number] {
+    return [80, 24];
   }
 
   asOutput(environment: Environment = {}): Output {
@@ -51,6 +53,8 @@ export async function runInside(
     workingFolder: home,
     userFolder: homedir(),
     onSignal: () => () => {},
+    suspend: () => {},
+    onExit: () => () => {},
     exitNow: (code) => {
       throw new Error(`exit ${code}`);
     },
