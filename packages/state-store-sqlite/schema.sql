@@ -1,4 +1,4 @@
--- Schema version 5, as the migrations make it. A test compares them; vitest -u writes this file anew.
+-- Schema version 6, as the migrations make it. A test compares them; vitest -u writes this file anew.
 
 CREATE TABLE store (
   store_no INTEGER PRIMARY KEY CHECK (store_no = 1),
@@ -16,7 +16,7 @@ CREATE TABLE session (
   last_seq INTEGER NOT NULL,
   -- Entries up to here are archived: loading a context does not read them.
   archived_through_seq INTEGER NOT NULL
-, given_title TEXT, first_text TEXT, last_entry_at_ms REAL, last_role TEXT, last_tool TEXT, turn_count INTEGER NOT NULL DEFAULT 0, tool_call_count INTEGER NOT NULL DEFAULT 0, input_tokens INTEGER NOT NULL DEFAULT 0, output_tokens INTEGER NOT NULL DEFAULT 0, compaction_health TEXT, updated_minute INTEGER NOT NULL DEFAULT 0) STRICT;
+, given_title TEXT, first_text TEXT, last_entry_at_ms REAL, last_role TEXT, last_tool TEXT, turn_count INTEGER NOT NULL DEFAULT 0, tool_call_count INTEGER NOT NULL DEFAULT 0, input_tokens INTEGER NOT NULL DEFAULT 0, output_tokens INTEGER NOT NULL DEFAULT 0, compaction_health TEXT, updated_minute INTEGER NOT NULL DEFAULT 0, parent_session_id TEXT, parent_turn_id TEXT, parent_call_id TEXT, has_told_parent INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE lease (
   session_id TEXT PRIMARY KEY,
@@ -79,7 +79,7 @@ CREATE TABLE input (
   -- Pending while both are NULL, taken with a turn alone, settled with an end.
   turn_id TEXT,
   ended_as TEXT CHECK (ended_as IN ('answered', 'interrupted', 'failed', 'cancelled', 'expired')),
-  ended_at_ms REAL,
+  ended_at_ms REAL, child TEXT,
   UNIQUE (session_no, input_id),
   FOREIGN KEY (session_no, turn_id) REFERENCES turn (session_no, turn_id),
   CHECK ((ended_as IS NULL) = (ended_at_ms IS NULL)),
@@ -151,3 +151,5 @@ CREATE TABLE search_gone (
 CREATE INDEX entry_late ON entry (session_no, turn_id, seq) WHERE late = 1;
 
 CREATE INDEX session_by_change ON session (updated_minute DESC);
+
+CREATE INDEX session_by_parent ON session (parent_session_id, parent_turn_id) WHERE parent_session_id IS NOT NULL;

@@ -56,7 +56,7 @@ const part = z.discriminatedUnion("type", [
 ]);
 
 const body = z.discriminatedUnion("role", [
-  z.strictObject({ role: z.literal("user"), text, inputId: text.optional() }),
+  z.strictObject({ role: z.literal("user"), text, inputId: text.optional(), child: text.optional() }),
   z.strictObject({
     role: z.literal("assistant"),
     parts: z.array(part),
@@ -74,9 +74,11 @@ const body = z.discriminatedUnion("role", [
     repeats: text.optional(),
     receipt: z.json().optional(),
   }),
-  z.strictObject({ role: z.literal("summary"), text }),
+  z.strictObject({ role: z.literal("summary"), text, userTexts: z.array(text).optional() }),
   z.strictObject({ role: z.literal("notice"), text }),
 ]);
+
+const inputEnd = z.enum(["answered", "interrupted", "failed", "cancelled", "expired"]);
 
 const inputFields = {
   type: z.literal("input"),
@@ -87,6 +89,15 @@ const inputFields = {
   digest: text,
   delivery: z.enum(["turn", "steer"]),
   offeredAtMs: timeMs,
+  child: z
+    .strictObject({
+      sessionId: text,
+      turnId: text.optional(),
+      callId: text,
+      outcome: inputEnd,
+      reason: text.optional(),
+    })
+    .optional(),
 };
 
 const stop = z.strictObject({ hard: z.boolean(), reason: text, by: text, atMs: timeMs });
@@ -113,6 +124,7 @@ const exportLines = {
     title: text.optional(),
     lastEntry: z.strictObject({ atMs: timeMs, role: text, toolName: text.optional() }).optional(),
     totals: z.strictObject({ turnCount: count, toolCallCount: count, inputTokens: count, outputTokens: count }),
+    parent: z.strictObject({ sessionId: text, turnId: text, callId: text }).optional(),
     fencingToken: count,
     compactionCount: count,
     summaries: z.array(z.strictObject({ seq, throughSeq: seq })),
@@ -128,7 +140,7 @@ const exportLines = {
       ...inputFields,
       state: z.literal("settled"),
       turnId: text.optional(),
-      end: z.enum(["answered", "interrupted", "failed", "cancelled", "expired"]),
+      end: inputEnd,
       endedAtMs: timeMs,
     }),
   ]),

@@ -23,8 +23,8 @@ function insertSession(tx: Transaction, records: SessionRecords): ListedSessionR
   tx.rows.run(
     `INSERT INTO session (session_id, created_at_ms, updated_at_ms, updated_minute, revision, compaction_count,
        last_seq, archived_through_seq, given_title, first_text, last_entry_at_ms, last_role, last_tool, turn_count,
-       tool_call_count, input_tokens, output_tokens)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       tool_call_count, input_tokens, output_tokens, parent_session_id, parent_turn_id, parent_call_id, has_told_parent)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)`,
     session.sessionId,
     session.createdAtMs,
     session.updatedAtMs,
@@ -42,6 +42,9 @@ function insertSession(tx: Transaction, records: SessionRecords): ListedSessionR
     toolCallCount,
     inputTokens,
     outputTokens,
+    session.parent?.sessionId ?? null,
+    session.parent?.turnId ?? null,
+    session.parent?.callId ?? null,
   );
   const row = findListedSession(tx, session.sessionId);
   if (!row) throw storeError("STORE_CORRUPT", `Session ${session.sessionId} was stored and is not there.`);
@@ -88,8 +91,8 @@ function insertTurn(tx: Transaction, sessionNo: number, turn: TurnRecord, span: 
 function insertInput(tx: Transaction, sessionNo: number, input: InputRecord): void {
   const settled = input.state === "settled" ? input : undefined;
   tx.rows.run(
-    `INSERT INTO input (session_no, input_id, seq, text, digest, delivery, offered_at_ms, turn_id, ended_as, ended_at_ms)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO input (session_no, input_id, seq, text, digest, delivery, offered_at_ms, turn_id, ended_as, ended_at_ms,
+       child) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     sessionNo,
     input.inputId,
     input.seq,
@@ -100,6 +103,7 @@ function insertInput(tx: Transaction, sessionNo: number, input: InputRecord): vo
     input.state === "pending" ? null : (input.turnId ?? null),
     settled?.end ?? null,
     settled?.endedAtMs ?? null,
+    toJson(input.child),
   );
 }
 

@@ -1,5 +1,6 @@
 import type {
   BootInstant,
+  ChildEnd,
   Delivery,
   InputEnd,
   InputRecord,
@@ -8,7 +9,7 @@ import type {
   Runner,
   TakenInput,
 } from "@turnkeeper/state-store";
-import { parseJson } from "./json-column.ts";
+import { parseJson, toJson } from "./json-column.ts";
 import type { SessionRow } from "./session-rows.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -26,6 +27,7 @@ export interface InputRow {
   readonly turn_id: string | null;
   readonly ended_as: InputEnd | null;
   readonly ended_at_ms: number | null;
+  readonly child: string | null;
 }
 
 function facts(sessionId: string, row: InputRow): Omit<TakenInput, "state" | "turnId"> {
@@ -37,6 +39,7 @@ function facts(sessionId: string, row: InputRow): Omit<TakenInput, "state" | "tu
     digest: row.digest,
     delivery: row.delivery,
     offeredAtMs: row.offered_at_ms,
+    ...(row.child === null ? {} : { child: parseJson<ChildEnd>(row.child, "input.child") }),
   };
 }
 
@@ -78,9 +81,10 @@ export function queueOf(tx: Transaction, session: SessionRow): QueuedInput[] {
   });
 }
 
+/** How many pending inputs want a turn. */
 export function pendingCount(tx: Transaction, session: SessionRow): number {
   const row = tx.rows.get<{ count: number }>(
-    "SELECT count(*) AS count FROM input WHERE session_no = ? AND turn_id IS NULL AND ended_as IS NULL",
+    "SELECT count(*) AS count FROM input WHERE session_no = ? AND turn_id IS NULL AND ended_as IS NULL AND child IS NULL",
     session.session_no,
   );
   return row?.count ?? 0;
@@ -101,18 +105,18 @@ export function takenBy(tx: Transaction, session: SessionRow, turnId: string): T
 export function offerInput(
   tx: Transaction,
   session: SessionRow,
-  input: Pick<PendingInput, "inputId" | "text" | "digest" | "delivery" | "runner">,
+  input: Pick<PendingInput, "inputId" | "text" | "digest" | "delivery" | "runner" | "child">,
 ): PendingInput {
-  const { inputId, text, digest, delivery, runner } = input;
+  const { inputId, text, digest, delivery, runner, child } = input;
   tx.rows.run("UPDATE store SET last_input_seq = last_input_seq + 1");
   const seq = tx.rows.get<{ seq: number }>("SELECT last_input_seq AS seq FROM store")?.seq ?? 0;
   tx.rows.run(
-    `INSERT INTO input (session_no, input_id, seq, text, digest, delivery, offered_at_ms, runner_id, runner)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    `INSERT INTO input (session_no, input_id, seq, text, digest, delivery, offered_at_ms, runner_id, runner, child)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (session_no, input_id) DO UPDATE SET
        seq = excluded.seq, text = excluded.text, digest = excluded.digest, delivery = excluded.delivery,
        offered_at_ms = excluded.offered_at_ms, runner_id = excluded.runner_id, runner = excluded.runner,
-       ended_as = NULL, ended_at_ms = NULL`,
+       child = excluded.child, ended_as = NULL, ended_at_ms = NULL`,
     session.session_no,
     inputId,
     seq,
@@ -122,6 +126,7 @@ export function offerInput(
     tx.atMs,
     runner?.runnerId ?? null,
     runner ? JSON.stringify(runner) : null,
+    toJson(child),
   );
   return {
     sessionId: session.session_id,
@@ -131,6 +136,7 @@ export function offerInput(
     digest,
     delivery,
     offeredAtMs: tx.atMs,
+    ...(child ? { child } : {}),
     state: "pending",
     ...(runner ? { runner } : {}),
   };

@@ -1,5 +1,5 @@
 import { titleOf } from "@turnkeeper/state-store";
-import type { EntryBody, SessionFacts, SessionRecord } from "@turnkeeper/state-store";
+import type { EntryBody, ParentCall, SessionFacts, SessionRecord } from "@turnkeeper/state-store";
 import type { Transaction } from "./transaction.ts";
 
 /** Of a session what its turns work with. */
@@ -13,10 +13,14 @@ export interface SessionRow {
   last_seq: number;
   archived_through_seq: number;
   readonly compaction_health: string | null;
+  readonly parent_session_id: string | null;
+  readonly parent_turn_id: string | null;
+  readonly parent_call_id: string | null;
+  has_told_parent: 0 | 1;
 }
 
 const sessionColumns = `session_no, session_id, updated_at_ms, updated_minute, revision, compaction_count, last_seq,
-  archived_through_seq, compaction_health`;
+  archived_through_seq, compaction_health, parent_session_id, parent_turn_id, parent_call_id, has_told_parent`;
 
 /** With what a list tells of it. */
 export interface ListedSessionRow extends SessionRow {
@@ -37,7 +41,13 @@ export function minuteOf(atMs: number): number {
   return Math.floor(atMs / 60_000);
 }
 
+export function parentOf(row: SessionRow): ParentCall | undefined {
+  const { parent_session_id: sessionId, parent_turn_id: turnId, parent_call_id: callId } = row;
+  return sessionId === null || turnId === null || callId === null ? undefined : { sessionId, turnId, callId };
+}
+
 export function sessionRecord(row: ListedSessionRow): SessionRecord {
+  const parent = parentOf(row);
   const title = titleOf(row.given_title ?? row.first_text ?? "");
   const lastEntry =
     row.last_entry_at_ms === null || row.last_role === null
@@ -61,6 +71,7 @@ export function sessionRecord(row: ListedSessionRow): SessionRecord {
       inputTokens: row.input_tokens,
       outputTokens: row.output_tokens,
     },
+    ...(parent ? { parent } : {}),
   };
 }
 
@@ -72,16 +83,20 @@ export function findListedSession(tx: Transaction, sessionId: string): ListedSes
   return tx.rows.get<ListedSessionRow>("SELECT * FROM session WHERE session_id = ?", sessionId);
 }
 
-export function ensureSession(tx: Transaction, sessionId: string): SessionRow {
+/** The session; made as `parent`'s child where it is not there yet. */
+export function ensureSession(tx: Transaction, sessionId: string, parent?: ParentCall): SessionRow {
   const known = findSession(tx, sessionId);
   if (known) return known;
   tx.rows.run(
     `INSERT INTO session (session_id, created_at_ms, updated_at_ms, updated_minute, revision, compaction_count, last_seq,
-       archived_through_seq) VALUES (?, ?, ?, ?, 0, 0, 0, 0)`,
+       archived_through_seq, parent_session_id, parent_turn_id, parent_call_id) VALUES (?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?)`,
     sessionId,
     tx.atMs,
     tx.atMs,
     minuteOf(tx.atMs),
+    parent?.sessionId ?? null,
+    parent?.turnId ?? null,
+    parent?.callId ?? null,
   );
   return ensureSession(tx, sessionId);
 }
@@ -130,15 +145,25 @@ export function countTurn(tx: Transaction, session: SessionRow): void {
   tx.rows.run("UPDATE session SET turn_count = turn_count + 1 WHERE session_no = ?", session.session_no);
 }
 
-/** Names the session; null gives it back the title of its first message. Answers whether it is there. */
-export function setTitle(tx: Transaction, sessionId: string, title: string | null): boolean {
-  return (
-    tx.rows.run(
-      "UPDATE session SET given_title = ?, updated_at_ms = ?, updated_minute = ? WHERE session_id = ?",
-      title,
-      tx.atMs,
-      minuteOf(tx.atMs),
-      sessionId,
-    ) === 1
+/** Names the session; null gives it back the title of its first message. With `ifUnnamed` one that was named stays. */
+export function setTitle(
+  tx: Transaction,
+  sessionId: string,
+  title: string | null,
+  ifUnnamed: boolean,
+): { readonly kind: "set" | "named" | "unknown" } {
+  const known = tx.rows.get<{ given_title: string | null }>(
+    "SELECT given_title FROM session WHERE session_id = ?",
+    sessionId,
   );
+  if (!known) return { kind: "unknown" };
+  if (ifUnnamed && known.given_title !== null) return { kind: "named" };
+  tx.rows.run(
+    "UPDATE session SET given_title = ?, updated_at_ms = ?, updated_minute = ? WHERE session_id = ?",
+    title,
+    tx.atMs,
+    minuteOf(tx.atMs),
+    sessionId,
+  );
+  return { kind: "set" };
 }

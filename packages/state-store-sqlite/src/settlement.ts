@@ -1,6 +1,7 @@
 /** The steps that several ports share: taking an input, ending a turn, handing a session over. */
-import { firstWaiter, takenEntry, unknownOutcome } from "@turnkeeper/state-store";
+import { firstWaiter, takenEntry, unknownOutcome, wantsTurn } from "@turnkeeper/state-store";
 import type { Grant, HandOver, InputEnd, PendingInput, SettledTurn, TakenInput } from "@turnkeeper/state-store";
+import { endUnbegunChildren, tellParent } from "./child-rows.ts";
 import { addEntries, forgetCalls, openCalls, ownDraft } from "./entry-rows.ts";
 import { markSettled, markTaken, queueOf, takenBy, wakeInput } from "./input-rows.ts";
 import { forgetPredecessors, rememberPredecessor } from "./lease-rows.ts";
@@ -37,6 +38,18 @@ export function takeInput(tx: Transaction, session: SessionRow, input: PendingIn
   return { ...facts, state: "taken", turnId };
 }
 
+/** The result of a child's call says what its notice would: a turn settles it without taking it in. */
+export function settleNotice(
+  tx: Transaction,
+  session: SessionRow,
+  inputId: string,
+  turnId: string,
+  end: InputEnd,
+): void {
+  markTaken(tx, session, inputId, turnId);
+  settleInput(tx, session, inputId, end);
+}
+
 /** Ends an input, unless it has ended. */
 export function settleInput(tx: Transaction, session: SessionRow, inputId: string, end: InputEnd): void {
   if (markSettled(tx, session, inputId, end)) touchSession(tx, session);
@@ -53,8 +66,11 @@ export function closeTurn(tx: Transaction, session: SessionRow, row: TurnRow, en
   forgetCalls(tx, session, turnId);
   const inputs = takenBy(tx, session, turnId);
   for (const { inputId } of inputs) settleInput(tx, session, inputId, end.outcome);
+  endUnbegunChildren(tx, session, turnId);
+  const turn = endTurn(tx, session, row, end);
+  tellParent(tx, session, turn);
   return {
-    turn: endTurn(tx, session, row, end),
+    turn,
     inputIds: inputs.map(({ inputId }) => inputId),
     openCallIds: open.map(({ callId }) => callId),
   };
@@ -89,7 +105,8 @@ export function settleCrashed(tx: Transaction, session: SessionRow): SettledTurn
 export function handOver(tx: Transaction, session: SessionRow | undefined): HandOver {
   const queue = session ? queueOf(tx, session) : [];
   const head = queue.length > 0 ? firstWaiter(queue, tx.now) : undefined;
-  if (!session || !head) return { pendingCount: queue.length };
+  const waitingCount = queue.filter(({ input }) => wantsTurn(input)).length;
+  if (!session || !head) return { pendingCount: waitingCount };
   wakeInput(tx, session, head);
-  return { pendingCount: queue.length, head: head.input };
+  return { pendingCount: waitingCount, head: head.input };
 }

@@ -3,7 +3,7 @@ import type { EntryDraft, SpooledStep } from "@turnkeeper/state-store";
 import { addEntries, isPaired, storedDigest } from "./entry-rows.ts";
 import { findInput } from "./input-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
-import { closeTurn, noteProcesses, settleInput } from "./settlement.ts";
+import { closeTurn, noteProcesses, settleInput, settleNotice } from "./settlement.ts";
 import type { SpoolFile, SpoolFolder } from "./spool-folder.ts";
 import { stepOf } from "./spool-line.ts";
 import type { Transaction } from "./transaction.ts";
@@ -36,8 +36,12 @@ function absorbStep(tx: Transaction, session: SessionRow, step: SpooledStep): Re
   if (fate === "waits") return fate;
   for (const draft of step.entries) absorbEntry(tx, session, step, draft, fate === "joins");
   if (fate === "late") return fate;
-  for (const { inputId, end: inputEnd } of settledInputs)
-    if (findInput(tx, session, inputId)?.turn_id === turnId) settleInput(tx, session, inputId, inputEnd);
+  for (const { inputId, end: inputEnd } of settledInputs) {
+    const input = findInput(tx, session, inputId);
+    const isNotice = input?.child !== null && input?.turn_id === null && input.ended_as === null;
+    if (isNotice) settleNotice(tx, session, inputId, turnId, inputEnd);
+    else if (input?.turn_id === turnId) settleInput(tx, session, inputId, inputEnd);
+  }
   if (end && row) {
     closeTurn(tx, session, row, end);
     noteProcesses(tx, session, row, end.leavesProcesses);

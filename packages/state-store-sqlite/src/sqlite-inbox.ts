@@ -9,6 +9,7 @@ import type {
   PendingInput,
   WithdrawResult,
 } from "@turnkeeper/state-store";
+import { checkParent, isUnbegun, tellParent } from "./child-rows.ts";
 import { adoptInput, findInput, inputRecord, offerInput, orphanInputs, queueOf } from "./input-rows.ts";
 import { findLease, grantStands, isGrantOf, leaseView } from "./lease-rows.ts";
 import { ensureSession, findSession, touchSession } from "./session-rows.ts";
@@ -38,10 +39,11 @@ function adopt(tx: Transaction, session: SessionRow, known: InputRecord, runner:
 }
 
 function offer(tx: Transaction, request: OfferRequest): OfferResult {
-  const { sessionId, inputId, text, onBusy, runner } = request;
+  const { sessionId, inputId, text, onBusy, runner, parent } = request;
   const lease = busyHolder(tx, request);
   const told = lease ? { lease } : {};
   const session = findSession(tx, sessionId);
+  if (session && parent) checkParent(session, parent);
   const row = session && findInput(tx, session, inputId);
   const known = row && inputRecord(sessionId, row);
   const digest = digestOf(text);
@@ -56,7 +58,7 @@ function offer(tx: Transaction, request: OfferRequest): OfferResult {
     return { kind: "known", input: adopts ? adopt(tx, session, known, runner) : known, ...told };
   if (isBusy && onBusy === "reject") return { kind: "busy", ...told, ...(head ? { head } : {}) };
 
-  const target = session ?? ensureSession(tx, sessionId);
+  const target = session ?? ensureSession(tx, sessionId, parent);
   const input = offerInput(tx, target, {
     inputId,
     text,
@@ -84,6 +86,7 @@ function withdraw(tx: Transaction, sessionId: string, inputId: string, end: "can
   if (input.state === "settled")
     return { kind: "settled", end: input.end, ...(input.turnId === undefined ? {} : { turnId: input.turnId }) };
   settleInput(tx, session, inputId, end);
+  if (isUnbegun(tx, session)) tellParent(tx, session, { outcome: end });
   return { kind: "withdrawn" };
 }
 

@@ -8,6 +8,7 @@ import type {
   SessionStore,
   SummaryPlace,
 } from "@turnkeeper/state-store";
+import { tellParent } from "./child-rows.ts";
 import { entryColumns, entryOf } from "./entry-rows.ts";
 import type { EntryRow } from "./entry-rows.ts";
 import { insertImported } from "./imported-rows.ts";
@@ -97,6 +98,7 @@ function remove(tx: Transaction, sessionId: string): Awaited<ReturnType<SessionS
   if (!session) return { kind: "unknown" };
   // The processes of a turn that nobody ended outlive its session.
   settleCrashed(tx, session);
+  tellParent(tx, session, { outcome: "failed", reason: "deleted" });
   tx.rows.run("DELETE FROM session WHERE session_no = ?", session.session_no);
   forgetSession(tx, session.session_no);
   // A late write of an expired holder must find its grant gone, so the token rises with the deletion.
@@ -147,11 +149,15 @@ export class SqliteSessions implements SessionStore {
     });
   }
 
-  setTitle(sessionId: string, title: string): ReturnType<SessionStore["setTitle"]> {
+  setTitle(
+    sessionId: string,
+    title: string,
+    { ifUnnamed = false }: { readonly ifUnnamed?: boolean } = {},
+  ): ReturnType<SessionStore["setTitle"]> {
     const given = titleOf(title);
-    return this.#handle.write("ordinary", `name session ${sessionId}`, (tx) => ({
-      kind: setTitle(tx, sessionId, given === "" ? null : given) ? "set" : "unknown",
-    }));
+    return this.#handle.write("ordinary", `name session ${sessionId}`, (tx) =>
+      setTitle(tx, sessionId, given === "" ? null : given, ifUnnamed),
+    );
   }
 
   async delete(sessionId: string): ReturnType<SessionStore["delete"]> {

@@ -22,15 +22,19 @@ import { findInput, inputRecord } from "./input-rows.ts";
 import { grantStands } from "./lease-rows.ts";
 import { findSession } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
-import { sessionRunning, settleInput } from "./settlement.ts";
+import { sessionRunning, settleInput, settleNotice } from "./settlement.ts";
 import { storeError } from "./store-failure.ts";
 import type { StoreHandle } from "./store-handle.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** A turn settles inputs that it took itself, once: repeated with the same end it is the same settlement (APPEND-2). */
-function checkSettleable(tx: Transaction, session: SessionRow, turnId: string, inputId: string, end: InputEnd): void {
+/**
+ * A turn settles inputs that it took itself, and notices of its children, once: repeated with the same end it is the
+ * same settlement (APPEND-2).
+ */
+function settleByStep(tx: Transaction, session: SessionRow, turnId: string, inputId: string, end: InputEnd): void {
   const row = findInput(tx, session, inputId);
   const input = row && inputRecord(session.session_id, row);
+  if (input?.state === "pending" && input.child) return settleNotice(tx, session, inputId, turnId, end);
   const isOurs = input !== undefined && input.state !== "pending" && input.turnId === turnId;
   if (!isOurs || (input.state === "settled" && input.end !== end))
     throw storeError(
@@ -38,6 +42,7 @@ function checkSettleable(tx: Transaction, session: SessionRow, turnId: string, i
       `Input ${inputId} cannot be settled as ${end} by turn ${turnId}: it is ${input?.state ?? "unknown"}.`,
       { inputId },
     );
+  settleInput(tx, session, inputId, end);
 }
 
 function append(tx: Transaction, request: AppendRequest): AppendResult {
@@ -49,10 +54,7 @@ function append(tx: Transaction, request: AppendRequest): AppendResult {
   if (!grantStands(tx, grant)) return { kind: "stale-token" };
   const session = sessionRunning(tx, known, grant, turnId);
   addEntries(tx, session, turnId, drafts);
-  for (const { inputId, end } of settledInputs) {
-    checkSettleable(tx, session, turnId, inputId, end);
-    settleInput(tx, session, inputId, end);
-  }
+  for (const { inputId, end } of settledInputs) settleByStep(tx, session, turnId, inputId, end);
   return { kind: "committed", revision: session.revision };
 }
 

@@ -3,6 +3,7 @@
  * them, so that stores cannot differ in judgement, only in how they keep rows.
  */
 import type { Clock } from "@turnkeeper/kernel";
+import { wantsTurn } from "./child.ts";
 import type { PendingInput } from "./inbox.ts";
 import type { LeaseView } from "./lease.ts";
 import type { Predecessor } from "./turn.ts";
@@ -67,7 +68,8 @@ export function claim(queue: readonly QueuedInput[], now: BootInstant, runnerId:
   const others = queue.filter(({ input }) => input.runner !== undefined && input.runner.runnerId !== runnerId);
   const waiter = firstWaiter(others, now);
   if (waiter && (own === undefined || waiter.input.seq < own.input.seq)) return { kind: "behind", waiter };
-  const oldest = queue.find(({ input }) => input.runner === undefined || input.runner.runnerId === runnerId);
+  const wanting = queue.filter(({ input }) => wantsTurn(input));
+  const oldest = wanting.find(({ input }) => input.runner === undefined || input.runner.runnerId === runnerId);
   return oldest ? { kind: "take", input: oldest.input } : { kind: "nothing-to-run" };
 }
 

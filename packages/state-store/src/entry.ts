@@ -1,3 +1,4 @@
+import type { TakenInput } from "./inbox.ts";
 import type { JsonValue } from "./json.ts";
 
 /** Opaque fields of a provider (signatures, item ids) that must return to it unchanged. */
@@ -53,6 +54,8 @@ export interface UserBody {
   readonly text: string;
   /** The inbox input this entry came from. */
   readonly inputId?: string;
+  /** The child whose end it tells of: not what a user said. */
+  readonly child?: string;
 }
 
 export interface AssistantBody {
@@ -122,8 +125,9 @@ export function callsOf(body: EntryBody): readonly ToolCallPart[] {
 }
 
 /** The entry that an input becomes in the transaction that gives it to a turn; its key keeps it single. */
-export function takenEntry(input: { readonly inputId: string; readonly text: string }): EntryDraft {
-  return { key: `input/${input.inputId}`, body: { role: "user", text: input.text, inputId: input.inputId } };
+export function takenEntry({ inputId, text, child }: Pick<TakenInput, "inputId" | "text" | "child">): EntryDraft {
+  const body: UserBody = { role: "user", text, inputId, ...(child ? { child: child.sessionId } : {}) };
+  return { key: `input/${inputId}`, body };
 }
 
 /** What the transcript says of a call whose holder died: it may have run, so it is never called `not run`. */
@@ -136,6 +140,18 @@ export function unknownOutcome(call: { readonly callId: string; readonly name: s
     output:
       "Outcome unknown: the turn ended before a result of this call was recorded. It may have had its effect, or have it yet: check before repeating it.",
   };
+}
+
+/** The text of a turn's last assistant entry, with those directly before it that it goes on from: its answer. */
+export function answerText(bodies: readonly EntryBody[]): string {
+  const pieces: string[] = [];
+  for (let index = bodies.findLastIndex(({ role }) => role === "assistant"); index >= 0; index--) {
+    const body = bodies[index];
+    const isPiece = body?.role === "assistant" && (pieces.length === 0 || body.partial === true);
+    if (!isPiece) break;
+    pieces.unshift(entryText(body));
+  }
+  return pieces.join("");
 }
 
 /** The text of an entry as people read and search it. */

@@ -84,7 +84,7 @@ function closings(
 
 /** The session as its entries tell it; what it was named is kept. */
 function derived({ session, entries, turns }: Omit<SessionRecords, "lease">): SessionRecord {
-  const { sessionId, createdAtMs, updatedAtMs, revision } = session;
+  const { sessionId, createdAtMs, updatedAtMs, revision, parent } = session;
   const { firstText = "", lastEntry, ...sums } = sessionFactsOf(entries);
   const title = titleOf(session.title ?? firstText);
   return {
@@ -96,6 +96,7 @@ function derived({ session, entries, turns }: Omit<SessionRecords, "lease">): Se
     ...(title === "" ? {} : { title }),
     ...(lastEntry ? { lastEntry } : {}),
     totals: { turnCount: turns.length, ...sums },
+    ...(parent ? { parent } : {}),
   };
 }
 

@@ -8,10 +8,12 @@
  * | an input is | event | it becomes |
  * | --- | --- | --- |
  * | pending | a turn takes it: acquire, begin, takeSteers | taken |
+ * | pending, a child's notice | an append that settles it | settled, without a user entry |
  * | pending | withdraw | settled without a turn; its id may be offered again |
  * | taken | an append that settles it, the end of its turn, a settlement by others | settled |
  * | settled by a turn | anything | as it was |
  */
+import type { ChildEnd, ParentCall } from "./child.ts";
 import type { Grant, Runner } from "./identity.ts";
 import type { LeaseView } from "./lease.ts";
 
@@ -34,6 +36,8 @@ interface InputFacts {
   readonly digest: string;
   readonly delivery: Delivery;
   readonly offeredAtMs: number;
+  /** The notice of a child's end, which the store wrote itself: it asks for no turn, and joins the next there is. */
+  readonly child?: ChildEnd;
 }
 
 export interface PendingInput extends InputFacts {
@@ -66,6 +70,8 @@ export interface OfferRequest {
   readonly runner: Runner;
   /** A grant that the caller has proved dead: it does not count as busy. */
   readonly deadGrant?: Grant;
+  /** Makes the session, which must be new or of the same parent, a child of this call. */
+  readonly parent?: ParentCall;
 }
 
 export type OfferResult =

@@ -1,3 +1,5 @@
+export type { ChildEnd, ChildNotice, ParentCall } from "./child.ts";
+export { childNotice, numberedNoticeId, wantsTurn } from "./child.ts";
 export type { Grant, Holder, ProcessIdentity, Runner } from "./identity.ts";
 export type { JsonValue } from "./json.ts";
 export { canonicalJson, digestOf } from "./json.ts";

@@ -80,7 +80,7 @@ export type AcquireResult =
 export type RenewResult = { readonly kind: "renewed" } | { readonly kind: "lost"; readonly lease?: LeaseView };
 
 /**
- * What a freed session leaves to do. `head` is the first live waiter: its claim period has begun, wake it and it runs
+ * What a freed session leaves to do: how many inputs want a turn (`wantsTurn`). `head` is the first live waiter: its claim period has begun, wake it and it runs
  * the orphans too. With inputs pending and no head there are orphans only: whoever frees the session competes again.
  */
 export interface HandOver {

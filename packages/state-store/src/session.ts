@@ -1,3 +1,4 @@
+import type { ParentCall } from "./child.ts";
 import type { Entry, EntryBody } from "./entry.ts";
 import type { InputRecord } from "./inbox.ts";
 import type { LeaseView } from "./lease.ts";
@@ -14,6 +15,8 @@ export interface SessionRecord {
   /** The entry that was stored last; absent before the first. */
   readonly lastEntry?: LastEntry;
   readonly totals: SessionTotals;
+  /** The call that it was made for; absent: nobody's child. */
+  readonly parent?: ParentCall;
 }
 
 /** What a session did last, for whoever looks at a list of them. */
@@ -81,8 +84,15 @@ export interface SessionStore {
    * Rejects with `STORE_CONTRACT`, naming what is wrong in them.
    */
   importSession(records: SessionRecords): Promise<ImportResult>;
-  /** Names a session; an empty title gives it back the one of its first message. A change like any other. */
-  setTitle(sessionId: string, title: string): Promise<{ readonly kind: "set" } | { readonly kind: "unknown" }>;
+  /**
+   * Names a session; an empty title gives it back the one of its first message. A change like any other. With
+   * `ifUnnamed` a session that was named already is left alone, and answered `named`.
+   */
+  setTitle(
+    sessionId: string,
+    title: string,
+    options?: { readonly ifUnnamed?: boolean },
+  ): Promise<{ readonly kind: "set" } | { readonly kind: "named" } | { readonly kind: "unknown" }>;
   /** Forgets a session, but not its fencing token (LEASE-2). A session that is held is left alone and told. */
   delete(
     sessionId: string,

@@ -45,7 +45,7 @@ export interface AppendRequest {
   readonly grant: Grant;
   readonly turnId: string;
   readonly entries: readonly EntryDraft[];
-  /** The inputs that these entries settle; each must have been taken by this turn (APPEND-2). */
+  /** The inputs that these entries settle; each was taken by this turn, or is the notice of a child (APPEND-2). */
   readonly settledInputs?: readonly { readonly inputId: string; readonly end: InputEnd }[];
 }
 

@@ -144,7 +144,8 @@ class RecordVerification implements Verification {
     if (!turn) this.#report("INBOX-1", `${name} was taken by turn ${turnId}, which does not exist`);
     else if (input.state === "taken" && turn.state === "ended")
       this.#report("INBOX-1", `turn ${turnId} ended as ${turn.outcome} and left ${name} unsettled`);
-    if (!said && this.#lateInputIds.has(input.inputId)) return;
+    // What a late entry shows is not lost, and a child's notice is answered by the result of its call.
+    if (!said && (this.#lateInputIds.has(input.inputId) || input.child)) return;
     if (!said) this.#report("INBOX-1", `${name} was taken by turn ${turnId}, and its user entry is missing`);
     else if (said.turnId !== turnId)
       this.#report("INBOX-1", `${name} was taken by turn ${turnId}, and is in turn ${said.turnId} at seq ${said.seq}`);
@@ -202,7 +203,8 @@ export function beginVerification(records: Omit<SessionRecords, "entries">): Ver
 
 /**
  * Proves the settlement contract on what a store has of a session: every call of an ended turn has one result and no
- * result lacks a call (PAIR-1), every taken input is in the transcript once and belongs to a turn that runs or settled
+ * result lacks a call (PAIR-1), every taken input is in the transcript once (a child's
+ * notice at most once) and belongs to a turn that runs or settled
  * it (INBOX-1, INBOX-2), fencing tokens only grow from entry to entry (LEASE-2), at most one turn runs and it has the
  * lease (LEASE-1), every entry has the digest it was stored with (APPEND-3), summaries stand where their basis ended
  * (COMP-1), and what is derived is what the entries say (DERIVED). Pure; an empty answer means clean.

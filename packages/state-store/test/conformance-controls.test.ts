@@ -94,3 +94,12 @@ test("PAIR-1 control: without closing calls at the end of a turn they stay witho
 test("QUEUE-NEWCOMER control: without a queue a newcomer runs past the waiter, and runs the waiter's input", async () => {
   await isSeen("QUEUE-NEWCOMER", faulty.servesWhoeverAsks, /changed the session/);
 });
+
+test("CHILD-NOTICE control: without the parent on the child's row its end is told to nobody", async () => {
+  await isSeen("CHILD-NOTICE-b", faulty.forgetsParents, /told 0 times/);
+  await isSeen("CHILD-NOTICE-e", faulty.forgetsParents, /told 0 times/);
+});
+
+test("CHILD-NOTICE control: without the settlement by the step the model is told twice", async () => {
+  await isSeen("CHILD-NOTICE-c", faulty.leavesNoticesOfSteps, /strictly/);
+});

@@ -260,3 +260,21 @@ export const servesWhoeverAsks: Fault = (store) => ({
     },
   }),
 });
+
+/** CHILD-NOTICE: nobody knows whose child a session is, so nobody is told. */
+export const forgetsParents: Fault = (store) => ({
+  ...store,
+  inbox: replacing(store.inbox, { offer: ({ parent: _parent, ...request }) => store.inbox.offer(request) }),
+});
+
+/** CHILD-NOTICE: takes a notice into the turn that has its result already. */
+export const leavesNoticesOfSteps: Fault = (store) => ({
+  ...store,
+  transcript: replacing(store.transcript, {
+    append: ({ settledInputs = [], ...step }) =>
+      store.transcript.append({
+        ...step,
+        settledInputs: settledInputs.filter(({ inputId }) => !inputId.startsWith("child/")),
+      }),
+  }),
+});

@@ -31,7 +31,7 @@ export async function passOn(deps: HandOverDeps, sessionId: string, left: HandOv
   try {
     while (head && (await wakeHead(deps, sessionId, head)) === "gone") {
       const queue: readonly PendingInput[] = (await deps.inbox?.pending(sessionId)) ?? [];
-      pendingCount = queue.length;
+      pendingCount = queue.filter(({ child }) => child === undefined).length;
       head = queue.find((input) => input.runner !== undefined);
     }
   } catch {

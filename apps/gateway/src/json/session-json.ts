@@ -10,7 +10,7 @@ function lastEntryJson({ atMs, ...facts }: LastEntry): Record<string, unknown> {
 }
 
 export function sessionJson(session: SessionRecord): Record<string, unknown> {
-  const { sessionId, createdAtMs, updatedAtMs, revision, entryCount, title, lastEntry, totals } = session;
+  const { sessionId, createdAtMs, updatedAtMs, revision, entryCount, title, lastEntry, totals, parent } = session;
   return {
     sessionId,
     ...(title === undefined ? {} : { title }),
@@ -20,6 +20,7 @@ export function sessionJson(session: SessionRecord): Record<string, unknown> {
     entryCount,
     ...(lastEntry ? { lastEntry: lastEntryJson(lastEntry) } : {}),
     totals,
+    ...(parent ? { parent } : {}),
   };
 }
 
@@ -35,13 +36,18 @@ export function inputJson(input: InputRecord): Record<string, unknown> {
     state,
     ...(turnId === undefined ? {} : { turnId }),
     text: input.text,
+    ...(input.child ? { child: input.child } : {}),
   };
 }
 
 function bodyJson({ body }: Entry): Record<string, unknown> {
   switch (body.role) {
     case "user":
-      return { text: body.text, ...(body.inputId === undefined ? {} : { inputId: body.inputId }) };
+      return {
+        text: body.text,
+        ...(body.inputId === undefined ? {} : { inputId: body.inputId }),
+        ...(body.child === undefined ? {} : { child: body.child }),
+      };
     case "assistant": {
       const toolCalls = callsOf(body).map(({ callId, name, input }) => ({ callId, name, input }));
       const providerTools = body.parts.flatMap((part) =>

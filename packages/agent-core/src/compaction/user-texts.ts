@@ -9,7 +9,7 @@ const shortestTokens = 100;
 function saidIn(basis: readonly Entry[]): readonly string[] {
   return basis.flatMap(({ body }) => {
     if (body.role === "summary") return body.userTexts ?? [];
-    return body.role === "user" ? [body.text] : [];
+    return body.role === "user" && body.child === undefined ? [body.text] : [];
   });
 }
 

@@ -92,13 +92,13 @@ export class TranscriptMending {
       if (!kept.has(index)) this.#transcript.markLate(seq, "breaks the order of the fencing tokens");
   }
 
-  /** The message that an input became, where the input is there and the entry is not. */
+  /** The message that an input became, where the input is there and the entry is not. A child's notice may have none. */
   #bringMessages(): void {
     const { rows, no } = this.#transcript;
     const lost = rows.all<LostMessage>(
       `SELECT input_id, text, turn_id, offered_at_ms AS at_ms, outcome, fencing_token AS token
        FROM input JOIN turn USING (session_no, turn_id)
-       WHERE session_no = ? AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.session_no = input.session_no
+       WHERE session_no = ? AND child IS NULL AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.session_no = input.session_no
          AND (key = 'input/' || input_id OR (key > 'input/' || input_id || '/' AND key < 'input/' || input_id || '0')))
        ORDER BY fencing_token, input.seq`,
       no,

@@ -13,6 +13,9 @@ export function addImported(state: MemoryState, records: SessionRecords): Sessio
   row.revision = session.revision;
   row.compactionCount = compactionCount;
   row.lastSeq = session.entryCount;
+  row.parent = session.parent;
+  // Whoever wanted it wanted it elsewhere.
+  row.hasToldParent = true;
   const { firstText = "" } = sessionFactsOf(entries);
   row.givenTitle = session.title === undefined || session.title === titleOf(firstText) ? "" : session.title;
   const places = new Map(summaries.map(({ seq, throughSeq }) => [seq, throughSeq]));

@@ -11,6 +11,7 @@ import type {
 } from "../inbox.ts";
 import { digestOf } from "../json.ts";
 import type { LeaseView } from "../lease.ts";
+import { checkParent, isUnbegun, tellParent } from "./memory-children.ts";
 import type { SessionRow } from "./memory-rows.ts";
 import type { MemoryState } from "./memory-state.ts";
 
@@ -27,7 +28,8 @@ export class MemoryInbox implements InboxStore {
   }
 
   async offer(request: OfferRequest): Promise<OfferResult> {
-    const { sessionId, inputId, text, onBusy, runner } = request;
+    const { sessionId, inputId, text, onBusy, runner, parent } = request;
+    checkParent(this.#state.sessions.get(sessionId), request);
     const lease = this.#holder(request);
     const told = lease ? { lease } : {};
     const known = this.#state.sessions.get(sessionId)?.inputs.get(inputId)?.record;
@@ -42,7 +44,9 @@ export class MemoryInbox implements InboxStore {
       return { kind: "known", input: this.#adopt(known, adopts ? runner : undefined), ...told };
     if (isBusy && onBusy === "reject") return { kind: "busy", ...told, ...(head ? { head } : {}) };
 
+    const isNew = !this.#state.sessions.has(sessionId);
     const session = this.#state.ensureSession(sessionId);
+    if (isNew) session.parent = parent;
     const input: PendingInput = {
       sessionId,
       inputId,
@@ -98,6 +102,7 @@ export class MemoryInbox implements InboxStore {
     if (input.state === "settled")
       return { kind: "settled", end: input.end, ...(input.turnId === undefined ? {} : { turnId: input.turnId }) };
     this.#state.settle(session, inputId, end);
+    if (isUnbegun(this.#state, session)) tellParent(this.#state, session, { outcome: end });
     return { kind: "withdrawn" };
   }
 

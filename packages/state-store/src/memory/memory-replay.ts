@@ -25,6 +25,7 @@ function absorbStep(state: MemoryState, session: SessionRow, step: SpooledStep):
   if (fate === "late") return fate;
   for (const { inputId, end: inputEnd } of settledInputs) {
     const record = session.inputs.get(inputId)?.record;
+    if (record?.state === "pending" && record.child) state.settleNotice(session, record, turnId, inputEnd);
     if (record?.state === "taken" && record.turnId === turnId) state.settle(session, inputId, inputEnd);
   }
   if (end && turn?.state === "running") {

@@ -1,5 +1,6 @@
 /** The rows behind the in-memory reference. */
 import { CodedError } from "@turnkeeper/kernel";
+import type { ParentCall } from "../child.ts";
 import type { CompactionHealth } from "../compaction-health.ts";
 import type { BootInstant } from "../decisions.ts";
 import type { Entry, Usage } from "../entry.ts";
@@ -51,6 +52,10 @@ export interface SessionRow {
   readonly openCalls: Map<string, OpenCall>;
   readonly inputs: Map<string, InputRow>;
   readonly turns: Map<string, TurnRecord>;
+  /** The call that it was made for. */
+  parent: ParentCall | undefined;
+  /** Its one end was told, or is nobody's business here. */
+  hasToldParent: boolean;
 }
 
 export interface TurnEnd {
@@ -86,5 +91,7 @@ export function newSession(sessionId: string, atMs: number): SessionRow {
     openCalls: new Map(),
     inputs: new Map(),
     turns: new Map(),
+    parent: undefined,
+    hasToldParent: false,
   };
 }

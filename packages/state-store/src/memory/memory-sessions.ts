@@ -2,13 +2,14 @@ import { importOf } from "../import.ts";
 import type { ImportResult, SessionPage, SessionRecord, SessionRecords, SessionStore } from "../session.ts";
 import { sessionFactsOf } from "../session-facts.ts";
 import { titleOf } from "../title.ts";
+import { tellParent } from "./memory-children.ts";
 import { addImported } from "./memory-import.ts";
 import { storeError } from "./memory-rows.ts";
 import type { SessionRow } from "./memory-rows.ts";
 import type { MemoryState } from "./memory-state.ts";
 
 function recordOf(row: SessionRow): SessionRecord {
-  const { sessionId, createdAtMs, updatedAtMs, revision, entries, lastSeq, givenTitle, turns } = row;
+  const { sessionId, createdAtMs, updatedAtMs, revision, entries, lastSeq, givenTitle, turns, parent } = row;
   const { firstText = "", lastEntry, ...sums } = sessionFactsOf(entries);
   const title = givenTitle === "" ? titleOf(firstText) : givenTitle;
   return {
@@ -20,6 +21,7 @@ function recordOf(row: SessionRow): SessionRecord {
     ...(title === "" ? {} : { title }),
     ...(lastEntry ? { lastEntry } : {}),
     totals: { turnCount: turns.size, ...sums },
+    ...(parent ? { parent } : {}),
   };
 }
 
@@ -89,9 +91,14 @@ export class MemorySessions implements SessionStore {
     return { kind: "imported", session: recordOf(addImported(this.#state, imported)) };
   }
 
-  async setTitle(sessionId: string, title: string): ReturnType<SessionStore["setTitle"]> {
+  async setTitle(
+    sessionId: string,
+    title: string,
+    { ifUnnamed = false }: { readonly ifUnnamed?: boolean } = {},
+  ): ReturnType<SessionStore["setTitle"]> {
     const row = this.#state.sessions.get(sessionId);
     if (!row) return { kind: "unknown" };
+    if (ifUnnamed && row.givenTitle !== "") return { kind: "named" };
     row.givenTitle = titleOf(title);
     row.updatedAtMs = this.#state.wallMs();
     return { kind: "set" };
@@ -100,9 +107,11 @@ export class MemorySessions implements SessionStore {
   async delete(sessionId: string): ReturnType<SessionStore["delete"]> {
     const lease = this.#state.leaseView(sessionId);
     if (lease && lease.standing !== "expired") return { kind: "held", lease };
-    if (!this.#state.sessions.has(sessionId)) return { kind: "unknown" };
+    const session = this.#state.sessions.get(sessionId);
+    if (!session) return { kind: "unknown" };
     // The processes of a turn that nobody ended outlive its session.
     this.#state.settleCrashed(sessionId);
+    tellParent(this.#state, session, { outcome: "failed", reason: "deleted" });
     this.#state.sessions.delete(sessionId);
     this.#state.spool.delete(sessionId);
     // A late write of an expired holder must find its grant gone, so the token rises with the deletion.

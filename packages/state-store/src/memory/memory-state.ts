@@ -3,16 +3,18 @@
  * are replaced, so nothing a caller was given ever changes under it.
  */
 import type { Host } from "@turnkeeper/kernel";
+import { wantsTurn } from "../child.ts";
 import { firstWaiter, nowOf, standingOf, withPredecessor } from "../decisions.ts";
 import type { BootInstant, QueuedInput } from "../decisions.ts";
 import { callsOf, takenEntry, unknownOutcome } from "../entry.ts";
 import type { EntryDraft } from "../entry.ts";
 import type { Grant } from "../identity.ts";
-import type { InputEnd, TakenInput } from "../inbox.ts";
+import type { InputEnd, PendingInput, TakenInput } from "../inbox.ts";
 import { digestOf } from "../json.ts";
 import type { HandOver, LeaseView } from "../lease.ts";
 import type { SpooledStep } from "../spool.ts";
 import type { EndedTurn, Predecessor, RunningTurn, SettledTurn } from "../turn.ts";
+import { endUnbegunChildren, tellParent } from "./memory-children.ts";
 import { callKey } from "./memory-drafts.ts";
 import { newSession, storeError } from "./memory-rows.ts";
 import type { LeaseRow, SessionRow, TurnEnd } from "./memory-rows.ts";
@@ -82,6 +84,11 @@ export class MemoryState {
     return queue.toSorted((left, right) => left.input.seq - right.input.seq);
   }
 
+  /** How many inputs want a turn. */
+  pendingCount(session: SessionRow | undefined): number {
+    return this.queueOf(session).filter(({ input }) => wantsTurn(input)).length;
+  }
+
   /** Starts a waiter's claim period, unless it is already running. */
   wake(session: SessionRow, queued: QueuedInput): void {
     const now = this.now();
@@ -98,9 +105,10 @@ export class MemoryState {
     const session = this.sessions.get(sessionId);
     const queue = this.queueOf(session);
     const head = firstWaiter(queue, this.now());
-    if (!session || !head) return { pendingCount: queue.length };
+    const pendingCount = this.pendingCount(session);
+    if (!session || !head) return { pendingCount };
     this.wake(session, head);
-    return { pendingCount: queue.length, head: head.input };
+    return { pendingCount, head: head.input };
   }
 
   addEntries(
@@ -157,10 +165,16 @@ export class MemoryState {
     return record;
   }
 
+  /** The result of a child's call says what its notice would: a turn settles it without taking it in. */
+  settleNotice(session: SessionRow, input: PendingInput, turnId: string, end: InputEnd): void {
+    session.inputs.set(input.inputId, { record: { ...input, state: "taken", turnId } });
+    this.settle(session, input.inputId, end);
+  }
+
   settle(session: SessionRow, inputId: string, end: InputEnd): void {
     const row = session.inputs.get(inputId);
     if (!row || row.record.state === "settled") return;
-    const { sessionId, seq, text, digest, delivery, offeredAtMs } = row.record;
+    const { sessionId, seq, text, digest, delivery, offeredAtMs, child } = row.record;
     const turn = row.record.state === "taken" ? { turnId: row.record.turnId } : {};
     session.inputs.set(inputId, {
       record: {
@@ -171,6 +185,7 @@ export class MemoryState {
         digest,
         delivery,
         offeredAtMs,
+        ...(child ? { child } : {}),
         state: "settled",
         ...turn,
         end,
@@ -198,6 +213,7 @@ export class MemoryState {
     );
     const inputs = this.takenBy(session, turn.turnId);
     for (const input of inputs) this.settle(session, input.inputId, end.outcome);
+    endUnbegunChildren(this, session.sessionId, turn.turnId);
     const { stop: _stop, ...facts } = turn;
     const ended: EndedTurn = {
       ...facts,
@@ -210,6 +226,7 @@ export class MemoryState {
       endedAtMs: this.wallMs(),
     };
     session.turns.set(turn.turnId, ended);
+    tellParent(this, session, ended);
     return {
       turn: ended,
       inputIds: inputs.map((input) => input.inputId),

@@ -65,7 +65,8 @@ export class MemoryTranscript implements TranscriptStore {
     checkPairing(session, turnId, drafts);
     for (const { inputId, end } of settledInputs) {
       const input = session.inputs.get(inputId)?.record;
-      const isOurs = input !== undefined && input.state !== "pending" && input.turnId === turnId;
+      const isNotice = input?.state === "pending" && input.child !== undefined;
+      const isOurs = isNotice || (input !== undefined && input.state !== "pending" && input.turnId === turnId);
       if (!isOurs || (input.state === "settled" && input.end !== end)) {
         throw storeError(
           "STORE_CONTRACT",
@@ -75,7 +76,11 @@ export class MemoryTranscript implements TranscriptStore {
       }
     }
     this.#state.addEntries(session, turnId, drafts);
-    for (const { inputId, end } of settledInputs) this.#state.settle(session, inputId, end);
+    for (const { inputId, end } of settledInputs) {
+      const input = session.inputs.get(inputId)?.record;
+      if (input?.state === "pending") this.#state.settleNotice(session, input, turnId, end);
+      else this.#state.settle(session, inputId, end);
+    }
     return { kind: "committed", revision: session.revision };
   }
 

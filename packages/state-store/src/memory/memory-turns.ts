@@ -85,7 +85,7 @@ export class MemoryTurns implements TurnStore {
       return { kind: "stale-token" };
     }
     if (!request.release || !state.grantStands(grant))
-      return { kind: "ended", revision: session.revision, pendingCount: state.queueOf(session).length };
+      return { kind: "ended", revision: session.revision, pendingCount: state.pendingCount(session) };
     state.free(grant.sessionId);
     return { kind: "ended", revision: session.revision, ...state.handOver(grant.sessionId) };
   }
@@ -109,7 +109,7 @@ export class MemoryTurns implements TurnStore {
       const turn = this.#state.runningTurn(session);
       if (!turn || (sessionId !== undefined && sessionId !== session.sessionId)) continue;
       const lease = this.#state.leaseView(session.sessionId);
-      views.push({ turn, ...(lease ? { lease } : {}), pendingCount: this.#state.queueOf(session).length });
+      views.push({ turn, ...(lease ? { lease } : {}), pendingCount: this.#state.pendingCount(session) });
     }
     return views.toSorted((left, right) => left.turn.startedAtMs - right.turn.startedAtMs);
   }

@@ -1,4 +1,5 @@
 import { appendCases } from "./cases/append-cases.ts";
+import { childCases } from "./cases/child-cases.ts";
 import { compactionCases } from "./cases/compaction-cases.ts";
 import { compactionHealthCases } from "./cases/compaction-health-cases.ts";
 import { grantCases } from "./cases/grant-cases.ts";
@@ -27,6 +28,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...offerCases,
   ...inboxCases,
   ...steerCases,
+  ...childCases,
   ...queueCases,
   ...turnCases,
   ...stopCases,

@@ -5,7 +5,7 @@ import type { AppendRequest, SearchHit } from "../transcript.ts";
 import { createComparable } from "./comparable.ts";
 import type { ConformanceHarness } from "./conformance-case.ts";
 import { assertHistory } from "./history.ts";
-import { draft, holderOf, runnerOf, summarises } from "./scene.ts";
+import { draft, holderOf, runnerOf, says, summarises } from "./scene.ts";
 import type { ScriptAction, ScriptStep } from "./script.ts";
 import { GrantPlay, SessionPlay } from "./session-play.ts";
 
@@ -25,6 +25,16 @@ interface Answer {
  */
 function told(kind: string, facts: object): Answer {
   return { kind, ...facts };
+}
+
+/** What became of the notices of children from one step of their parent's session to the next. */
+function childrenReached(before: SessionPlay["records"], after: SessionPlay["records"]): readonly string[] {
+  const notices = (after?.inputs ?? []).filter(({ child }) => child !== undefined);
+  return notices.flatMap(({ inputId, state }) => {
+    const known = before?.inputs.find((input) => input.inputId === inputId);
+    if (!known) return ["child/told"];
+    return known.state === "pending" && state !== "pending" ? [`child/${state}`] : [];
+  });
 }
 
 class ScriptPlay {
@@ -51,6 +61,7 @@ class ScriptPlay {
     const cameLate = lateCount(records) > lateCount(play.records);
     if (records) assertHistory(play.records, records);
     else assert.ok(!play.records || answer.kind === "deleted", `session ${step.session} is gone`);
+    const children = childrenReached(play.records, records);
     play.records = records;
     const pending = await this.#store.inbox.pending(step.session);
     const health = await this.#store.transcript.compactionHealth(step.session);
@@ -67,7 +78,7 @@ class ScriptPlay {
     const cameBack = answer.kind !== "deleted" && answer.kind !== "imported" && stepCount < play.spooledCount;
     play.spooledCount = stepCount;
     const spool = [...(cameBack ? ["spool/replayed"] : []), ...(cameLate ? ["spool/late"] : [])];
-    return { reached: [`${step.kind}/${answer.kind}`, ...spool], answer: compared };
+    return { reached: [`${step.kind}/${answer.kind}`, ...spool, ...children], answer: compared };
   }
 
   async #answerOf(play: SessionPlay, step: ScriptAction): Promise<Answer> {
@@ -124,6 +135,10 @@ class ScriptPlay {
       }
       case "end":
         return this.#end(play, step);
+      case "delegate":
+        return this.#delegate(play, step);
+      case "answer-child":
+        return this.#answerChild(play, step);
       case "settle-foreign": {
         const known = play.grantOf(step.age);
         const settled = await store.turns.settleForeign(known.grant);
@@ -239,11 +254,50 @@ class ScriptPlay {
       ? last.entries.map(({ key }) => draft(key, { role: "notice", text: `other content in step ${this.#stepCount}` }))
       : known.drafts(`${this.#stepCount}`, step.entries);
     if (step.settles === "nothing") return { entries };
-    const taken = (play.records?.inputs ?? []).filter(
-      (input) => input.state === "taken" && input.turnId === known.turnId,
-    );
-    const inputIds = step.settles === "taken" ? taken.slice(0, 1).map((input) => input.inputId) : ["input-stranger"];
+    const inputs = play.records?.inputs ?? [];
+    const taken = inputs.find((input) => input.state === "taken" && input.turnId === known.turnId);
+    const notice = inputs.find((input) => input.state === "pending" && input.child);
+    const settled = { taken, notice, stranger: { inputId: "input-stranger" } }[step.settles];
+    const inputIds = settled ? [settled.inputId] : [];
     return { entries, settledInputs: inputIds.map((inputId) => ({ inputId, end: "answered" as const })) };
+  }
+
+  /** Notices come from outside the session, so its children are each of one step, and only what they tell stays. */
+  async #delegate(play: SessionPlay, step: Extract<ScriptAction, { kind: "delegate" }>): Promise<Answer> {
+    const store = this.#store;
+    const sessionId = `child-${this.#stepCount}`;
+    const { turnId, runner } = play.grantOf(step.age);
+    const parent = { sessionId: play.sessionId, turnId, callId: `call-${this.#stepCount}` };
+    const task = {
+      sessionId,
+      inputId: "task",
+      text: "a task",
+      onBusy: "wait",
+      runner: runnerOf(runner),
+      parent,
+    } as const;
+    await store.inbox.offer(task);
+    if (step.fate === "is-withdrawn") return store.inbox.withdraw(sessionId, "task", "cancelled");
+    if (step.fate === "is-deleted")
+      return told("child-deleted", { kept: (await store.sessions.delete(sessionId)).kind });
+    if (step.fate === "waits") return { kind: "waits" };
+    const begin = { turnId: "turn-child", runnerId: task.runner.runnerId };
+    const holder = holderOf(sessionId);
+    const granted = await store.leases.acquire({ sessionId, holder, ttlMs: 60_000, begin });
+    assert.equal(granted.kind, "granted");
+    const grant = { sessionId, holderId: holder.holderId, fencingToken: granted.fencingToken };
+    if (step.fate === "crashes") return told("crashed", { kept: (await store.turns.settleForeign(grant)).kind });
+    const entries = [says("said", `answer of ${sessionId}`)];
+    return store.turns.end({ grant, turnId: begin.turnId, outcome: "answered", entries, release: true });
+  }
+
+  async #answerChild(play: SessionPlay, step: Extract<ScriptAction, { kind: "answer-child" }>): Promise<Answer> {
+    const notice = (await this.#store.inbox.pending(play.sessionId)).find(({ child }) => child);
+    if (!notice) return { kind: "nothing-told" };
+    const { grant, turnId } = play.grantOf(step.age);
+    const settledInputs = [{ inputId: notice.inputId, end: "answered" as const }];
+    const entries = [says(`${this.#stepCount}.answer`, "the child has ended")];
+    return this.#store.transcript.append({ grant, turnId, entries, settledInputs });
   }
 
   /** What the turn of a grant would have written, into the spool. */

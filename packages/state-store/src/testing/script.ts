@@ -12,6 +12,9 @@ export type GrantAge = number;
 
 export type EntryKind = "text" | "call" | "result" | "stray-result";
 
+/** What a step settles: an input that its turn took, a child's notice that waits, one that nobody offered. */
+export type Settles = "nothing" | "taken" | "notice" | "stranger";
+
 export type ScriptAction =
   | {
       readonly kind: "offer";
@@ -38,14 +41,14 @@ export type ScriptAction =
       readonly entries: readonly EntryKind[];
       /** `repeat` sends the last committed step again; `conflict` sends its keys with other content. */
       readonly keys: "new" | "repeat" | "conflict";
-      readonly settles: "nothing" | "taken" | "stranger";
+      readonly settles: Settles;
     }
   | {
       readonly kind: "keep";
       readonly age: GrantAge;
       readonly entries: readonly EntryKind[];
       readonly keys: "new" | "repeat" | "conflict";
-      readonly settles: "nothing" | "taken" | "stranger";
+      readonly settles: Settles;
       readonly outcome?: TurnOutcome;
     }
   | { readonly kind: "compact"; readonly age: GrantAge; readonly cut: number; readonly isOld: boolean }
@@ -61,6 +64,14 @@ export type ScriptAction =
       readonly releases: boolean;
       readonly isRepeat: boolean;
     }
+  /** A call of the grant's turn makes a child, and what becomes of that. */
+  | {
+      readonly kind: "delegate";
+      readonly age: GrantAge;
+      readonly fate: "ends" | "crashes" | "is-withdrawn" | "is-deleted" | "waits";
+    }
+  /** A step with nothing but a text, which settles the notice of a child that waits. */
+  | { readonly kind: "answer-child"; readonly age: GrantAge }
   | { readonly kind: "settle-foreign"; readonly age: GrantAge }
   | { readonly kind: "withdraw"; readonly inputId: string; readonly end: "cancelled" | "expired" }
   | { readonly kind: "abandon"; readonly actor: string }
@@ -94,6 +105,8 @@ const weights: readonly (readonly [ScriptAction["kind"], number])[] = [
   ["note-health", 3],
   ["advance", 6],
   ["begin", 5],
+  ["delegate", 5],
+  ["answer-child", 5],
   ["take-steers", 5],
   ["withdraw", 4],
   ["renew", 4],
@@ -150,12 +163,12 @@ export function randomScript(random: Pick<Random, "unit">, stepCount = 60): read
         return { kind, age: age(), ttlMs: ttlMs() };
       case "append": {
         const keys = chance(0.8) ? "new" : pick(["repeat", "conflict"] as const);
-        const settles = chance(0.7) ? "nothing" : pick(["taken", "taken", "stranger"] as const);
+        const settles = chance(0.6) ? "nothing" : pick(["taken", "taken", "notice", "notice", "stranger"] as const);
         return { kind, age: age(), entries: entries(), keys, settles };
       }
       case "keep": {
         const keys = chance(0.7) ? "new" : pick(["repeat", "conflict"] as const);
-        const settles = chance(0.7) ? "nothing" : pick(["taken", "stranger"] as const);
+        const settles = chance(0.6) ? "nothing" : pick(["taken", "notice", "stranger"] as const);
         const outcome = chance(0.3) ? { outcome: pick(["answered", "interrupted", "failed"] as const) } : {};
         return { kind, age: age(), entries: entries(), keys, settles, ...outcome };
       }
@@ -192,6 +205,13 @@ export function randomScript(random: Pick<Random, "unit">, stepCount = 60): read
         return { kind, ms: pick([1, 100, 501, 2_000, 60_000]) };
       case "jump-wall":
         return { kind, ms: pick([-3_600_000, 3_600_000]) };
+      case "delegate":
+        return {
+          kind,
+          age: age(),
+          fate: pick(["ends", "ends", "crashes", "is-withdrawn", "is-deleted", "waits"] as const),
+        };
+      case "answer-child":
       case "take-steers":
       case "release":
       case "settle-foreign":

@@ -156,10 +156,14 @@ export const sessionCases: readonly ConformanceCase[] = [
       assert.equal(after?.title, `${"long ".repeat(15)}long…`);
       assertGrew("time of change", before?.updatedAtMs, after?.updatedAtMs);
       assert.equal(after?.revision, before?.revision);
+      assert.deepEqual(await store.sessions.setTitle(session, "other", { ifUnnamed: true }), { kind: "named" });
+      assert.deepEqual((await store.sessions.read(session))?.title, after?.title);
       await store.sessions.setTitle(session, "😀".repeat(100));
       assert.equal(await titleOf(store), `${"😀".repeat(79)}…`);
       await store.sessions.setTitle(session, " \n");
       assert.equal(await titleOf(store), "Fix the build, please");
+      assert.deepEqual(await store.sessions.setTitle(session, "named at last", { ifUnnamed: true }), { kind: "set" });
+      assert.equal(await titleOf(store), "named at last");
     },
   },
   {
