@@ -9,7 +9,7 @@ import type { InputlessBody } from "./inputless-turn.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
 import { leavesWhenBusy, offerInput } from "./offer-input.ts";
 import { reapTurns } from "./reaper.ts";
-import { refuseReentry } from "./reentry.ts";
+import { beginWait, refuseReentry } from "./reentry.ts";
 import { checkedSessionId } from "./session-id.ts";
 import { leaveToOthers, SessionRunner } from "./session-runner.ts";
 import type { CloseOptions, RunnerDeps, TurnBody } from "./session-runner.ts";
@@ -115,6 +115,8 @@ export class Dispatcher implements AsyncDisposable {
       deadlineMs: checkedDuration("deadlineMs", options.deadlineMs, 1),
       approval: options.approval ?? "deny",
     });
+    const wait = beginWait(sessionId);
+    void call.turn.result.then(() => wait[Symbol.dispose]());
     this.#track(this.#start(call));
     return call.turn;
   }

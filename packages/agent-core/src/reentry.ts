@@ -35,12 +35,47 @@ export async function insideTurn<Result>(sessionId: string, call: () => Result |
   }
 }
 
-/** Throws `TURN_REENTRANT` inside a turn of that session: a turn that waits for its own end waits for ever. */
+/** A call that turns wait for, while it is neither ended nor left to others. */
+interface Wait {
+  readonly callers: TurnChain;
+  /** Whose turn must end, or run, for the call to end. */
+  readonly sessionId: string;
+}
+
+const waits = new Set<Wait>();
+
+/** Says that whatever turns call from here wait for `sessionId`, until disposed. */
+export function beginWait(sessionId: string): Disposable {
+  const wait: Wait = { callers: callingTurns(), sessionId };
+  if (wait.callers.length > 0) waits.add(wait);
+  return { [Symbol.dispose]: () => void waits.delete(wait) };
+}
+
+/** `sessionId`, and every session that its running turn waits for, over however many turns of this process. */
+function awaitedOver(sessionId: string): ReadonlySet<string> {
+  const awaited = new Set([sessionId]);
+  // What is added on the way is visited, too.
+  for (const one of awaited) {
+    for (const wait of waits)
+      if (wait.callers.some((turn) => turn.sessionId === one && !turn.isOver)) awaited.add(wait.sessionId);
+  }
+  return awaited;
+}
+
+/**
+ * Throws `TURN_REENTRANT` inside a turn of that session, or of one that the session's own turn waits for here: a turn that
+ * waits for its own end waits for ever. What turns of other processes wait for is not seen.
+ */
 export function refuseReentry(sessionId: string): void {
-  if (!callingTurns().some((turn) => turn.sessionId === sessionId && !turn.isOver)) return;
+  const callers = callingTurns().filter((turn) => !turn.isOver);
+  if (callers.length === 0) return;
+  const awaited = awaitedOver(sessionId);
+  const own = callers.find((turn) => awaited.has(turn.sessionId));
+  if (!own) return;
+  const over = own.sessionId === sessionId ? "" : `, which waits for one on ${own.sessionId} itself,`;
   throw new CodedError(
     "TURN_REENTRANT",
-    `A tool of a turn on session ${sessionId} asked for another turn on it and would wait for its own end. Use another session, or offer the message with onBusy queue or steer.`,
+    `A tool of a turn on session ${own.sessionId} asked for another turn on ${over === "" ? "it" : `session ${sessionId}`}${over} and would wait for its own end. Use another session, or offer the message with onBusy queue or steer.`,
     { context: { sessionId } },
   );
 }

@@ -49,6 +49,38 @@ describe("rule 7.20: a tool that would wait for the end of its own turn", () => 
     expect(await answersOf("a")).toEqual(["answered"]);
   });
 
+  it("is refused where two turns that know nothing of each other would wait for each other, over others in between", async () => {
+    const agents: { b?: Agent; c?: Agent } = {};
+    let go = (): void => {};
+    const bothRun = new Promise<void>((resolve) => (go = resolve));
+    const { agent } = await bench.agent([callOf("toB"), { text: "a ends" }], {}, [
+      toolThat("toB", () => bothRun.then(() => ask(agents.b as Agent, "b"))),
+    ]);
+    agents.b = (
+      await bench.agent([callOf("toC"), { text: "b ends" }, { text: "for a" }], {}, [
+        toolThat("toC", () => bothRun.then(() => ask(agents.c as Agent, "c"))),
+      ])
+    ).agent;
+    agents.c = (
+      await bench.agent([callOf("toA"), { text: "c ends" }, { text: "for b" }], {}, [
+        toolThat("toA", async () => {
+          await bothRun;
+          // The others wait by now.
+          await new Promise<void>((resolve) => void bench.host.timers.after(100, resolve));
+          return ask(agent, "a");
+        }),
+      ])
+    ).agent;
+    const turns = [agent.run("a", "go"), agents.b.run("b", "go"), agents.c.run("c", "go")];
+    await bench.host.advance(50);
+    go();
+    const startedMs = bench.host.clock.monotonicMs();
+    for (const turn of turns) expect(await bench.finished(turn)).toMatchObject({ outcome: "answered" });
+    expect(bench.host.clock.monotonicMs() - startedMs).toBeLessThan(5000);
+    expect(await answersOf("c")).toEqual([expect.stringContaining("on session a, which waits for one on c itself,")]);
+    expect([...(await answersOf("a")), ...(await answersOf("b"))]).toEqual(["answered", "answered"]);
+  });
+
   it("waits for no end with the input of its own turn, where the call need not", async () => {
     const told: string[] = [];
     const agents: { own?: Agent } = {};
@@ -86,6 +118,32 @@ describe("whoever waits for nothing", () => {
     void later().then((answer) => (told = answer));
     await bench.host.advance(10_000);
     expect(told).toBe("answered");
+  });
+
+  it("is not refused: a tool that asks for a session whose turn waited for this one's before, and waits no more", async () => {
+    const agents: { b?: Agent } = {};
+    let goOn = (): void => {};
+    const goesOn = new Promise<void>((resolve) => (goOn = resolve));
+    const { agent } = await bench.agent([callOf("toB"), { text: "a ends" }, { text: "for b" }], {}, [
+      toolThat("toB", async () => {
+        const answer = await ask(agents.b as Agent, "b");
+        await goesOn;
+        return answer;
+      }),
+    ]);
+    agents.b = (
+      await bench.agent([{ text: "for a" }, callOf("toA"), { text: "b ends" }], {}, [
+        toolThat("toA", () => ask(agent, "a")),
+      ])
+    ).agent;
+    const first = agent.run("a", "go");
+    await bench.host.advance(50);
+    const second = agents.b.run("b", "go");
+    await bench.host.advance(50);
+    expect(await bench.store.inbox.pending("a")).toHaveLength(1);
+    goOn();
+    for (const turn of [first, second]) expect(await bench.finished(turn)).toMatchObject({ outcome: "answered" });
+    expect(await answersOf("b")).toEqual(["answered"]);
   });
 
   it("is not refused: a tool of a runner that a tool of the idle session once started", async () => {
