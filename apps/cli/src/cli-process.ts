@@ -3,6 +3,7 @@ import { complain } from "./command-io.ts";
 import type { CommandIo } from "./command-io.ts";
 import { exhaustionText, isExhaustion } from "./exhaustion.ts";
 import { exitCode } from "./exit-code.ts";
+import type { HeldSignals } from "./held-signals.ts";
 import { Output } from "./output.ts";
 import { oneLine } from "./one-line.ts";
 import { runCommandLine } from "./program.ts";
@@ -16,7 +17,7 @@ function workingFolderOf(process: NodeJS.Process): string | undefined {
   }
 }
 
-function ioOf(process: NodeJS.Process): CommandIo {
+function ioOf(process: NodeJS.Process, held: HeldSignals): CommandIo {
   return {
     // Node makes the stream at the first look, and a stream that nobody reads costs start-up time all the same.
     get stdin() {
@@ -29,8 +30,10 @@ function ioOf(process: NodeJS.Process): CommandIo {
     userFolder: homedir(),
     onSignal: (signal, listener) => {
       process.on(signal, listener);
+      held.handTo(signal, listener);
       return () => process.removeListener(signal, listener);
     },
+    releaseSignals: () => held.release(),
     suspend: () => process.kill(0, "SIGTSTP"),
     onExit: (listener) => {
       process.on("exit", listener);
@@ -94,9 +97,9 @@ export async function answerCommandLine(argv: readonly string[], io: CommandIo):
 }
 
 /** Runs one command line in this process and ends it: output drained, exit code as the README's table says. */
-export async function runProcess(process: NodeJS.Process): Promise<void> {
+export async function runProcess(process: NodeJS.Process, held: HeldSignals): Promise<void> {
   const argv = process.argv.slice(2);
-  const io = ioOf(process);
+  const io = ioOf(process, held);
   // A defect in a callback: what is stored is safe, and another process takes the session over.
   const onDefect = (error: unknown): void => {
     void tellFailure(error, io, { isDebug: argv.includes("--debug") }).then((code) =>

@@ -13,8 +13,13 @@ export interface CommandIo {
   /** Absent where it was deleted under the shell. */
   readonly workingFolder: string | undefined;
   readonly userFolder: string;
-  /** Calls `listener` for each arrival of the signal, in place of what the system would do. Returns the way back. */
+  /**
+   * Calls `listener` for each arrival of the signal, in place of what the system would do, and for each that came before.
+   * Returns the way back.
+   */
   onSignal(signal: CommandSignal, listener: () => void): () => void;
+  /** Leaves to the system what nobody listens for; until then it is held, for a command that answers it from its beginning. */
+  releaseSignals(): void;
   /** Stops the process and what runs in front with it, as Ctrl-Z does; where nobody can go on with it, nothing happens. */
   suspend(): void;
   /** Calls `listener` as the process ends, however it does; what it does then must be done at once. Returns the way back. */

@@ -282,7 +282,11 @@ export async function runCommandLine(
     code = await work(io);
   });
   shapeMessages(program, io);
-  program.hook("preAction", (_program, command) => onFlags(command.opts<CommonFlags>()));
+  program.hook("preAction", (_program, command) => {
+    // A call to run has its last event, however early it is stopped; whatever else is just being loaded, ends.
+    if (command.name() !== "run") io.releaseSignals();
+    onFlags(command.opts<CommonFlags>());
+  });
   try {
     await program.parseAsync(argv, { from: "user" });
   } catch (error) {

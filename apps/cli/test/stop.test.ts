@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
@@ -16,6 +16,23 @@ function catchesHangUp(pid: number): boolean {
 function loopTurns(pid: number): number {
   const [, count = "0"] = /^voluntary_ctxt_switches:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
   return Number(count);
+}
+
+/** It has its socket and loads nothing any more: it sleeps whenever one looks, and its loop goes round. */
+async function hasComeToRest(home: string, pid: number): Promise<void> {
+  const folder = path.join(home, "run");
+  const hasSocket = (): boolean => existsSync(folder) && readdirSync(folder).some((name) => name.endsWith(".sock"));
+  await expect.poll(hasSocket, { timeout: 20_000 }).toBe(true);
+  let restingLooks = 0;
+  let turnsBefore = loopTurns(pid);
+  const look = (): number => {
+    const isAsleep = /^State:\s*S/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+    const turns = loopTurns(pid);
+    restingLooks = isAsleep && turns > turnsBefore ? restingLooks + 1 : 0;
+    turnsBefore = turns;
+    return restingLooks;
+  };
+  await expect.poll(look, { timeout: 20_000, interval: 100 }).toBeGreaterThan(7);
 }
 
 describe("stopping a turn", () => {
@@ -75,8 +92,8 @@ describe("stopping a turn", () => {
       const lock = new Database(path.join(home, "state.db"));
       lock.exec("BEGIN IMMEDIATE");
       const run = startCli(["run", "second", "--session", "s", "--input-id", "second", "--json"], { home });
-      // It handles signals from the moment on in which it offers its message.
-      await expect.poll(() => catchesHangUp(run.pid), { timeout: 20_000 }).toBe(true);
+      // What it waits for is the store.
+      await hasComeToRest(home, run.pid);
       const turnsBefore = loopTurns(run.pid);
       run.child.kill("SIGTERM");
       // The signal is seen in the next turn of its loop; the message cannot be stored meanwhile.
@@ -95,6 +112,35 @@ describe("stopping a turn", () => {
       });
     },
   );
+
+  // When it catches signals is read in /proc.
+  it.runIf(process.platform === "linux").each([
+    ["SIGINT", "user-stop"],
+    ["SIGTERM", "shutdown"],
+  ] as const)(
+    "%s before there is a message ends the call at once as cancelled: nothing is stored",
+    async (signal, reason) => {
+      const home = makeHome();
+      const run = startCli(["run", "--session", "s", "--json"], { home, stdin: null });
+      await expect.poll(() => catchesHangUp(run.pid), { timeout: 20_000 }).toBe(true);
+      run.child.kill(signal);
+      const ended = await run.ended;
+      expect(eventsOf(ended.stdout)).toEqual([
+        expect.objectContaining({ type: "turn.finished", sessionId: "s", outcome: "cancelled", reason, text: "" }),
+      ]);
+      expect(ended).toMatchObject({ code: 130, signal: null, stderr: expect.stringContaining("nothing was sent") });
+      expect(existsSync(path.join(home, "state.db"))).toBe(false);
+    },
+  );
+
+  // When it catches signals is read in /proc.
+  it.runIf(process.platform === "linux")("a signal while another command is being loaded ends it as ever", async () => {
+    const home = makeHome();
+    const why = startCli(["sessions", "list"], { home });
+    await expect.poll(() => catchesHangUp(why.pid), { timeout: 20_000, interval: 1 }).toBe(true);
+    why.child.kill("SIGTERM");
+    expect(await why.ended).toMatchObject({ code: null, signal: "SIGTERM" });
+  });
 
   it("Ctrl-C while it waits leaves the message in the queue; the next run takes it", async () => {
     const server = await serveModel(openAiStall("held"), openAiText("both"));

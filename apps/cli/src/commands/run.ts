@@ -1,5 +1,4 @@
 import { checkedSessionId } from "@turnkeeper/agent-core";
-import type { Turn } from "@turnkeeper/agent-core";
 import { systemHost } from "@turnkeeper/kernel";
 import { setUpAgent } from "../agent-set-up.ts";
 import { approvalOf, terminalAsker } from "../approval.ts";
@@ -7,6 +6,7 @@ import { closeAll } from "../command-context.ts";
 import type { CommandIo } from "../command-io.ts";
 import { Screen } from "../display/screen.ts";
 import { JsonLinesView, showTurn, TextView } from "../display/turn-view.ts";
+import { EarlyStop } from "../early-stop.ts";
 import { exitCode } from "../exit-code.ts";
 import { exitCodeOfTurn } from "../failure-code.ts";
 import { leaveQueue, runQueue } from "../leaving.ts";
@@ -14,37 +14,31 @@ import { readMessage } from "../message.ts";
 import { tellNextStep } from "../next-step.ts";
 import { workingFolderOf } from "../places.ts";
 import { StopLadder } from "../stop-ladder.ts";
+import type { StopSteps } from "../stop-ladder.ts";
 import { runOptionsOf } from "../turn-flags.ts";
 import type { TurnFlags } from "../turn-flags.ts";
 
 /** `turnkeeper run`: one message, one turn, one exit code. */
 export async function run(io: CommandIo, message: string | undefined, flags: TurnFlags): Promise<number> {
   const sessionId = flags.session === undefined ? systemHost.random.id() : checkedSessionId(flags.session);
-  const text = await readMessage(io, message);
-  const { context, seat, seated } = await setUpAgent(io, flags);
   const screen = new Screen({ stdout: io.stdout, stderr: io.stderr, host: systemHost });
-
-  let isOver = false;
-  let turn: Turn | undefined;
-  const stop = (hard: boolean): void => {
-    // The own turn has ended: what runs now is somebody else's message, and this process is to leave it.
-    if (isOver) leaveQueue(seated, screen, { hard });
-    else turn?.stop({ hard, by: `Ctrl-C, pid ${process.pid}` });
-  };
+  const view = flags.json ? new JsonLinesView(io) : new TextView(screen);
+  const early = new EarlyStop(io, view, sessionId);
+  let steps: StopSteps = early;
   const ladder = new StopLadder(io, {
-    soft: () => {
-      if (!isOver) screen.note(screen.noteStyle.dim("Stopping; Ctrl-C again stops at once."));
-      stop(false);
-    },
-    hard: () => stop(true),
-    shutdown: () => void seated.close(),
+    soft: () => steps.soft(),
+    hard: () => steps.hard(),
+    shutdown: () => steps.shutdown(),
   });
-  let isUnread = false;
-  const forget = io.stdout.onGone(() => {
-    isUnread = true;
-    turn?.stop({ by: `closed output, pid ${process.pid}` });
-  });
+  let close = async (): Promise<void> => {};
+  let forget = (): void => {};
   try {
+    const text = await early.unlessAsked(readMessage(io, message));
+    if (text === undefined) return early.tell();
+    const { context, seat, seated } = await setUpAgent(io, flags);
+    close = () => closeAll([() => seat.close(), () => seated.close()]);
+    if (early.isAsked) return early.tell();
+
     // A message that came from stdin has used it up: nobody can answer there.
     const ask = message !== undefined ? terminalAsker(io, () => ladder.press()) : undefined;
     const approval = approvalOf(
@@ -52,10 +46,25 @@ export async function run(io: CommandIo, message: string | undefined, flags: Tur
       screen,
     );
     if (flags.session === undefined && io.stderr.isTerminal) screen.note(screen.noteStyle.dim(`Session ${sessionId}`));
-    turn = seated.agent.run(sessionId, text, { ...runOptionsOf(flags), approval });
-    const finished = await showTurn(turn, flags.json ? new JsonLinesView(io) : new TextView(screen));
-    isOver = true;
-    // What was pressed so far was meant for the own turn.
+    const turn = seated.agent.run(sessionId, text, { ...runOptionsOf(flags), approval });
+    const stop = (hard: boolean): void => turn.stop({ hard, by: `Ctrl-C, pid ${process.pid}` });
+    steps = {
+      soft: () => {
+        screen.note(screen.noteStyle.dim("Stopping; Ctrl-C again stops at once."));
+        stop(false);
+      },
+      hard: () => stop(true),
+      shutdown: () => void seated.close(),
+    };
+    let isUnread = false;
+    forget = io.stdout.onGone(() => {
+      isUnread = true;
+      turn.stop({ by: `closed output, pid ${process.pid}` });
+    });
+    const finished = await showTurn(turn, view);
+    // What was pressed so far was meant for the own turn. What runs now is somebody else's message, to be left.
+    const leave = (hard: boolean): void => leaveQueue(seated, screen, { hard });
+    steps = { ...steps, soft: () => leave(false), hard: () => leave(true) };
     ladder.reset();
     await tellNextStep((line) => screen.note(line), finished, { place: context.place, store: seat.store });
     // A call that stopped waiting leaves at once: its message stays in the queue for whoever comes next.
@@ -66,7 +75,7 @@ export async function run(io: CommandIo, message: string | undefined, flags: Tur
   } finally {
     forget();
     screen.idle();
-    await closeAll([() => seat.close(), () => seated.close()]);
+    await close();
     ladder.dispose();
   }
 }

@@ -53,6 +53,7 @@ export async function runInside(
     workingFolder: home,
     userFolder: homedir(),
     onSignal: () => () => {},
+    releaseSignals: () => {},
     suspend: () => {},
     onExit: () => () => {},
     exitNow: (code) => {

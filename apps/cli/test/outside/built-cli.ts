@@ -40,7 +40,8 @@ function ensureBuilt(): void {
 export interface CliOptions {
   readonly home: string;
   readonly env?: Readonly<Record<string, string>>;
-  readonly stdin?: string | Uint8Array;
+  /** `null`: nothing comes, and no end. */
+  readonly stdin?: string | Uint8Array | null;
   readonly cwd?: string;
 }
 
@@ -142,7 +143,7 @@ export function startCli(args: readonly string[], options: CliOptions): RunningC
     cwd: options.cwd ?? options.home,
   });
   const cli = new RunningCli(child);
-  child.stdin.end(options.stdin ?? "");
+  if (options.stdin !== null) child.stdin.end(options.stdin ?? "");
   return cli;
 }
 
