@@ -228,7 +228,7 @@ export class SessionRunner {
       },
       { liveness: this.#options.liveness, deadlineMs: earliestDeadlineMs(calls) },
       {
-        onStalled: (idleMs, lastProgress) => emit({ type: "turn.stalled", idleMs: Math.round(idleMs), lastProgress }),
+        onStalled: (idleMs, lastProgress) => emit({ type: "turn.stalled", idleMs, lastProgress }),
         onResumed: () => emit({ type: "turn.resumed" }),
       },
       async (scope) => {

@@ -93,6 +93,7 @@ export interface TurnEnding {
 }
 
 export interface TurnObserver {
+  /** `idleMs` is a whole number. */
   onStalled(idleMs: number, lastProgress: string): void;
   onResumed(): void;
 }
@@ -260,7 +261,7 @@ export async function conductTurn(
         (await interrupt.interrupt({ hard: true, reason: "stalled", by: "watchdog", message, claim })) === "published"
       );
     },
-    onStall: (observation) => observer.onStalled(observation.idleMs, observation.lastProgress),
+    onStall: ({ idleMs, lastProgress }) => observer.onStalled(Math.round(idleMs), lastProgress),
     onResume: () => observer.onResumed(),
     onAborted: () => {},
     withdraw: () => lease.stopRenewal(),

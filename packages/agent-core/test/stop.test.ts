@@ -258,6 +258,17 @@ describe("a model that stops talking", () => {
     expect(await bench.finished(agent.run("s", "again"))).toMatchObject({ outcome: "answered" });
   });
 
+  it("is told as stalled in whole milliseconds, as a real clock does not tell them", async () => {
+    const liveness = { timeoutMs: 10_000.7, pollMs: 1000 };
+    const { agent } = await bench.agent([{ text: "first" }, { silentAfter: "" }], { liveness });
+    await bench.finished(agent.run("s", "first"));
+    await bench.host.advance(0.3);
+    const turn = agent.run("s", "go");
+    await bench.finished(turn);
+    const stalled = (await bench.eventsOf(turn)).filter((event) => event.type === "turn.stalled");
+    expect(stalled.map(({ idleMs }) => Number.isInteger(idleMs))).toEqual([true]);
+  });
+
   it("is stopped by its own bound where that is smaller than the turn's", async () => {
     const { agent, model } = await bench.agent(
       [{ silentAfter: "Hm" }],
