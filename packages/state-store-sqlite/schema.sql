@@ -1,4 +1,4 @@
--- Schema version 6, as the migrations make it. A test compares them; vitest -u writes this file anew.
+-- Schema version 7, as the migrations make it. A test compares them; vitest -u writes this file anew.
 
 CREATE TABLE store (
   store_no INTEGER PRIMARY KEY CHECK (store_no = 1),
@@ -55,7 +55,7 @@ CREATE TABLE turn (
   reason TEXT,
   detail TEXT,
   usage TEXT, -- JSON
-  ended_at_ms REAL, from_seq INTEGER NOT NULL DEFAULT 1, through_seq INTEGER,
+  ended_at_ms REAL, from_seq INTEGER NOT NULL DEFAULT 1, through_seq INTEGER, suspended_at_ms REAL, approvals TEXT,
   UNIQUE (session_no, turn_id),
   CHECK ((outcome IS NULL) = (ended_at_ms IS NULL))
 ) STRICT;

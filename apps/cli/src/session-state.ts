@@ -1,6 +1,6 @@
 import { readTurnStatus } from "@turnkeeper/agent-core";
 import type { TurnStatus } from "@turnkeeper/agent-core";
-import type { Holder, LeaseView, PendingInput, RunningTurn, Runner, StateStore } from "@turnkeeper/state-store";
+import type { Holder, LeaseView, PendingInput, OpenTurn, Runner, StateStore } from "@turnkeeper/state-store";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import type { CommandPlace } from "./printed-command.ts";
 
@@ -21,7 +21,7 @@ export interface SessionState {
   readonly place: CommandPlace;
   readonly lease?: LeaseView;
   readonly holderPulse?: Pulse;
-  readonly turn?: RunningTurn;
+  readonly turn?: OpenTurn;
   /** The turn's newest stored step. */
   readonly lastStep?: { readonly what: string; readonly atMs: number };
   /** What its process says it is doing; absent where that cannot be asked. */
@@ -33,7 +33,7 @@ export async function pulseOf(presence: ProcessPresence, who: Holder | Runner): 
   return pulses[await presence.probe(who, "holderId" in who ? who.holderId : who.runnerId)];
 }
 
-async function lastStepOf(store: StateStore, turn: RunningTurn): Promise<SessionState["lastStep"]> {
+async function lastStepOf(store: StateStore, turn: OpenTurn): Promise<SessionState["lastStep"]> {
   const { entries } = await store.transcript.load(turn.sessionId, { turnId: turn.turnId, all: true, limit: 1 });
   const entry = entries.at(-1);
   if (!entry) return undefined;

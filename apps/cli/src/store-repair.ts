@@ -3,7 +3,7 @@ import { chmod, readdir, stat } from "node:fs/promises";
 import path from "node:path";
 import { reapTurns } from "@turnkeeper/agent-core";
 import { CodedError, systemHost } from "@turnkeeper/kernel";
-import type { Grant, LeaseView, RunningTurn, SpoolView, StateStore, StoreErrorCode } from "@turnkeeper/state-store";
+import type { Grant, LeaseView, OpenTurn, SpoolView, StateStore, StoreErrorCode } from "@turnkeeper/state-store";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import { endLeftProcesses } from "./left-processes.ts";
 import { oneLine } from "./one-line.ts";
@@ -83,7 +83,7 @@ class Repair {
   }
 
   /** Whoever settles absorbs what the store had refused; where the end was among it, nothing is left to be settled. */
-  async #endedBySpool({ sessionId, turnId, holder }: RunningTurn): Promise<void> {
+  async #endedBySpool({ sessionId, turnId, holder }: OpenTurn): Promise<void> {
     const { store } = this.#deps;
     const now = await store.turns.read(sessionId, turnId);
     const [spooled] = await store.spool.waiting(sessionId);

@@ -125,7 +125,8 @@ export function turnRoutes({ agent, calls, streams }: GatewayParts): readonly Ro
     handle: async ({ params, body }, reply) => {
       const result = await agent.stop(params.sessionId, { hard: body.hard ?? false, by: "http" });
       if (result.kind === "nothing-running") throw new Refusal(404, "nothing_running", "No turn runs on this session.");
-      return reply.code(202).send({ turnId: result.turn.turnId });
+      const { turn } = result.kind === "stopped" ? result.settled : result;
+      return reply.code(202).send({ turnId: turn.turnId });
     },
   });
   return [runTurn, stopTurn];

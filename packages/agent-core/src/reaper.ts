@@ -1,4 +1,4 @@
-import type { Grant, LeaseView, RunningTurnView, SettledTurn, SettleForeignResult } from "@turnkeeper/state-store";
+import type { Grant, LeaseView, OpenTurnView, SettledTurn, SettleForeignResult } from "@turnkeeper/state-store";
 import { processMarkerOf } from "./process-marker.ts";
 import type { TurnDeps } from "./turn-machinery.ts";
 
@@ -40,7 +40,7 @@ export async function reapTurns(deps: ReapDeps, sessionId?: string): Promise<rea
   return settled;
 }
 
-async function reapTurn(deps: ReapDeps, { turn, lease }: RunningTurnView): Promise<SettledTurn | undefined> {
+async function reapTurn(deps: ReapDeps, { turn, lease }: OpenTurnView): Promise<SettledTurn | undefined> {
   if (!lease || lease.fencingToken !== turn.fencingToken) return undefined;
   const grant = await deadGrantOf(deps, lease);
   if (!grant) return undefined;

@@ -13,7 +13,8 @@ export interface StopRequestOptions {
 
 /**
  * Asks the turn that runs on a session to stop, in whatever process it runs, and answers at once. The request is
- * stored on that turn; a wake-up makes its holder look at it now. Pending inputs are not touched.
+ * stored on that turn; a wake-up makes its holder look at it now. One that waits for approval ends at once, and the head
+ * of the queue is woken. Pending inputs are not touched.
  */
 export async function requestStop(
   deps: Pick<TurnDeps, "store" | "presence">,
@@ -22,7 +23,10 @@ export async function requestStop(
 ): Promise<RequestStopResult> {
   const { fencingToken, ...stop } = options;
   const result = await deps.store.turns.requestStop(sessionId, stop, fencingToken);
-  // Only a hint: a holder that misses it polls.
-  if (result.kind === "requested") void deps.presence.wake(result.turn.holder, sessionId).catch(() => "unknown");
+  const { turn } = result.kind === "stopped" ? result.settled : result.kind === "requested" ? result : {};
+  const { runner } = result.kind === "stopped" && result.head ? result.head : {};
+  // Only hints: whoever misses one polls.
+  if (turn) void deps.presence.wake(turn.holder, sessionId).catch(() => "unknown");
+  if (runner) void deps.presence.wake(runner, sessionId, runner.runnerId).catch(() => "unknown");
   return result;
 }

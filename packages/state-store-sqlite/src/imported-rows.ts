@@ -70,7 +70,8 @@ function insertTurn(tx: Transaction, sessionNo: number, turn: TurnRecord, span: 
   const end = turn.state === "ended" ? turn : undefined;
   tx.rows.run(
     `INSERT INTO turn (session_no, turn_id, fencing_token, holder_id, holder, started_at_ms, stop, outcome, reason,
-       detail, usage, ended_at_ms, from_seq, through_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       detail, usage, ended_at_ms, from_seq, through_seq, approvals)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     sessionNo,
     turn.turnId,
     turn.fencingToken,
@@ -85,6 +86,7 @@ function insertTurn(tx: Transaction, sessionNo: number, turn: TurnRecord, span: 
     end?.endedAtMs ?? null,
     span.fromSeq,
     end ? span.throughSeq : null,
+    toJson(turn.approvals),
   );
 }
 

@@ -1,6 +1,14 @@
 /** The steps that several ports share: taking an input, ending a turn, handing a session over. */
-import { firstWaiter, takenEntry, unknownOutcome, wantsTurn } from "@turnkeeper/state-store";
-import type { Grant, HandOver, InputEnd, PendingInput, SettledTurn, TakenInput } from "@turnkeeper/state-store";
+import { endByStop, firstWaiter, notStarted, takenEntry, unknownOutcome, wantsTurn } from "@turnkeeper/state-store";
+import type {
+  Grant,
+  HandOver,
+  InputEnd,
+  PendingInput,
+  SettledTurn,
+  StopRequest,
+  TakenInput,
+} from "@turnkeeper/state-store";
 import { endUnbegunChildren, tellParent } from "./child-rows.ts";
 import { addEntries, forgetCalls, openCalls, ownDraft } from "./entry-rows.ts";
 import { markSettled, markTaken, queueOf, takenBy, wakeInput } from "./input-rows.ts";
@@ -9,7 +17,7 @@ import { touchSession } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
 import { storeError } from "./store-failure.ts";
 import type { Transaction } from "./transaction.ts";
-import { doesRun, endTurn, findRunningTurn, turnHolder } from "./turn-rows.ts";
+import { doesRun, endTurn, findOpenTurn, isSuspended, suspendedTurn, turnHolder } from "./turn-rows.ts";
 import type { TurnEnd, TurnRow } from "./turn-rows.ts";
 
 /**
@@ -59,8 +67,15 @@ export function settleInput(tx: Transaction, session: SessionRow, inputId: strin
 export function closeTurn(tx: Transaction, session: SessionRow, row: TurnRow, end: TurnEnd): SettledTurn {
   const turnId = row.turn_id;
   const open = openCalls(tx, session, turnId);
+  const hasWaited = isSuspended(row);
   const results = open.map((call) =>
-    ownDraft(tx, session, { key: `${turnId}/${call.callId}/unknown`, body: unknownOutcome(call) }),
+    ownDraft(
+      tx,
+      session,
+      hasWaited
+        ? { key: `${turnId}/${call.callId}/not-run`, body: notStarted(call) }
+        : { key: `${turnId}/${call.callId}/unknown`, body: unknownOutcome(call) },
+    ),
   );
   addEntries(tx, session, turnId, results);
   forgetCalls(tx, session, turnId);
@@ -89,8 +104,8 @@ export function noteProcesses(
 
 /** Ends the turn that its holder did not: its inputs are interrupted, never silently run again; later grants are told. */
 export function settleCrashed(tx: Transaction, session: SessionRow): SettledTurn | undefined {
-  const row = findRunningTurn(tx, session);
-  if (!row) return undefined;
+  const row = findOpenTurn(tx, session);
+  if (!row || isSuspended(row)) return undefined;
   tx.requireFull();
   const holder = turnHolder(row);
   rememberPredecessor(tx, session.session_id, { turnId: row.turn_id, holder });
@@ -99,6 +114,16 @@ export function settleCrashed(tx: Transaction, session: SessionRow): SettledTurn
     reason: "crashed",
     detail: `The process that ran this turn (pid ${holder.pid}) did not finish it: it ended, or stood still for longer than its lease.`,
   });
+}
+
+/** A stop ends a suspended turn at once: nobody holds it who could. */
+export function stopSuspended(
+  tx: Transaction,
+  session: SessionRow,
+  row: TurnRow & { readonly suspended_at_ms: number },
+  stop: StopRequest,
+): SettledTurn {
+  return closeTurn(tx, session, row, endByStop(suspendedTurn(session.session_id, row), stop));
 }
 
 /** What a session that was just freed leaves to do; the first live waiter is woken. */

@@ -4,6 +4,7 @@ import type {
   InboxStore,
   InputRecord,
   LeaseView,
+  Occupation,
   OfferRequest,
   OfferResult,
   PendingInput,
@@ -17,6 +18,7 @@ import type { SessionRow } from "./session-rows.ts";
 import { sessionRunning, settleInput, takeInput } from "./settlement.ts";
 import type { StoreHandle } from "./store-handle.ts";
 import type { Transaction } from "./transaction.ts";
+import { findSuspendedTurn } from "./turn-rows.ts";
 
 /** An ended input that never reached a turn leaves its id free to be offered again. */
 function mayBeOfferedAgain(input: InputRecord): boolean {
@@ -41,9 +43,10 @@ function adopt(tx: Transaction, session: SessionRow, known: InputRecord, runner:
 function offer(tx: Transaction, request: OfferRequest): OfferResult {
   const { sessionId, inputId, text, onBusy, runner, parent } = request;
   const lease = busyHolder(tx, request);
-  const told = lease ? { lease } : {};
   const session = findSession(tx, sessionId);
   if (session && parent) checkParent(session, parent);
+  const suspended = session && findSuspendedTurn(tx, session);
+  const told: Occupation = { ...(lease ? { lease } : {}), ...(suspended ? { suspended } : {}) };
   const row = session && findInput(tx, session, inputId);
   const known = row && inputRecord(sessionId, row);
   const digest = digestOf(text);
@@ -51,7 +54,7 @@ function offer(tx: Transaction, request: OfferRequest): OfferResult {
 
   const queue = session ? queueOf(tx, session) : [];
   const head = queue.length > 0 ? firstWaiter(queue, tx.now)?.input : undefined;
-  const isBusy = lease !== undefined || head !== undefined;
+  const isBusy = lease !== undefined || suspended !== undefined || head !== undefined;
   const leaves = isBusy && (onBusy === "queue" || onBusy === "steer");
   const adopts = !isBusy || onBusy === "wait" || onBusy === "interrupt";
   if (session && known && !mayBeOfferedAgain(known))

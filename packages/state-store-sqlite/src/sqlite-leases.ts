@@ -1,4 +1,4 @@
-import { claim, firstWaiter } from "@turnkeeper/state-store";
+import { claim, firstWaiter, unansweredCalls, wantsTurn } from "@turnkeeper/state-store";
 import type {
   AcquireRequest,
   AcquireResult,
@@ -8,6 +8,9 @@ import type {
   PendingInput,
   ReleaseResult,
   RenewResult,
+  RunningTurn,
+  SuspendedTurn,
+  TakenInput,
 } from "@turnkeeper/state-store";
 import { forgetWakeUps, queueOf, takenBy, wakeInput } from "./input-rows.ts";
 import {
@@ -30,10 +33,13 @@ import { SpoolReplay } from "./spool-replay.ts";
 import { storeError } from "./store-failure.ts";
 import type { StoreHandle } from "./store-handle.ts";
 import type { Transaction } from "./transaction.ts";
-import { findTurn, startTurn } from "./turn-rows.ts";
+import { findOpenTurn, findSuspendedTurn, findTurn, openTurn, resumeTurn, startTurn } from "./turn-rows.ts";
 
 type Refusal = Exclude<AcquireResult, { kind: "granted" }>;
-type Admission = { readonly kind: "free"; readonly hasQueue: boolean; readonly input?: PendingInput } | Refusal;
+type Admission =
+  | { readonly kind: "free"; readonly hasQueue: boolean; readonly input?: PendingInput }
+  | { readonly kind: "resumes"; readonly turn: SuspendedTurn }
+  | Refusal;
 
 function standsAsJudged(row: LeaseRow, reclaim: AcquireRequest["reclaim"]): boolean {
   if (!reclaim || !isGrantOf(row, reclaim)) return false;
@@ -50,6 +56,11 @@ function admit(
   const lease = leaseView(tx, request.sessionId, row);
   if (row && lease && lease.standing !== "expired" && !standsAsJudged(row, request.reclaim))
     return { kind: "held", lease };
+  const suspended = session && findSuspendedTurn(tx, session);
+  if (suspended) {
+    const mayResume = request.begin?.resumes === true && unansweredCalls(suspended).length === 0;
+    return { kind: mayResume ? "resumes" : "suspended", turn: suspended };
+  }
   const queue = session ? queueOf(tx, session) : [];
   if (!request.begin) {
     const waiter = queue.length > 0 ? firstWaiter(queue, tx.now) : undefined;
@@ -76,7 +87,8 @@ function repeatGrant(
 ): AcquireResult {
   const { sessionId, holder, ttlMs, begin } = request;
   const fencingToken = row.fencing_token;
-  const [input] = session && begin ? takenBy(tx, session, begin.turnId) : [];
+  const resumed = session && begin ? resumedInPlaceOf(tx, session, begin.turnId) : undefined;
+  const { input } = session && begin ? firstInput(tx, session, resumed?.turnId ?? begin.turnId) : {};
   if (begin && !input)
     throw storeError(
       "STORE_CONTRACT",
@@ -90,7 +102,22 @@ function repeatGrant(
     revision: session?.revision ?? 0,
     ...(predecessors ? { predecessors } : {}),
     ...(input ? { input } : {}),
+    ...(resumed ? { resumed } : {}),
   };
+}
+
+/** A running turn that asked something has been suspended: where it is another than the wanted, a grant resumed it. */
+function resumedInPlaceOf(tx: Transaction, session: SessionRow, wantedTurnId: string): RunningTurn | undefined {
+  const row = findOpenTurn(tx, session);
+  const turn = row && openTurn(session.session_id, row);
+  return turn?.state === "running" && turn.approvals && turn.turnId !== wantedTurnId ? turn : undefined;
+}
+
+/** What the turn took first: nobody overtakes, so it is the oldest that it holds. */
+function firstInput(tx: Transaction, session: SessionRow, turnId: string): { readonly input?: TakenInput } {
+  const own = takenBy(tx, session, turnId).filter(wantsTurn);
+  const [input] = own.toSorted((left, right) => left.seq - right.seq);
+  return input ? { input } : {};
 }
 
 function acquire(tx: Transaction, request: AcquireRequest, replay: SpoolReplay): AcquireResult {
@@ -99,8 +126,8 @@ function acquire(tx: Transaction, request: AcquireRequest, replay: SpoolReplay):
   const session = findSession(tx, sessionId);
   if (isHeld(row) && row.holder_id === holder.holderId) return repeatGrant(tx, request, row, session);
   const admission = admit(tx, request, row, session);
-  if (admission.kind !== "free") return admission;
-  if (session && begin && findTurn(tx, session, begin.turnId))
+  if (admission.kind !== "free" && admission.kind !== "resumes") return admission;
+  if (session && begin && admission.kind === "free" && findTurn(tx, session, begin.turnId))
     throw storeError("STORE_CONTRACT", `Turn ${begin.turnId} of session ${sessionId} has begun before.`, begin);
 
   if (session) replay.absorb(tx, session);
@@ -108,14 +135,18 @@ function acquire(tx: Transaction, request: AcquireRequest, replay: SpoolReplay):
   // Read anew: the replay may have forgotten some, and the settlement has added one.
   const predecessors = settled || row?.predecessors ? predecessorsOf(findLease(tx, sessionId)) : undefined;
   const fencingToken = grantLease(tx, sessionId, row, holder, ttlMs);
-  if (session && admission.hasQueue) forgetWakeUps(tx, session);
+  if (session && (admission.kind === "resumes" || admission.hasQueue)) forgetWakeUps(tx, session);
   const granted = {
     kind: "granted",
     fencingToken,
     revision: session?.revision ?? 0,
     ...(predecessors ? { predecessors } : {}),
   } as const;
-  if (!begin || !admission.input || !session) return granted;
+  if (session && admission.kind === "resumes") {
+    const resumed = resumeTurn(tx, session, admission.turn, fencingToken, holder);
+    return { ...granted, resumed, ...firstInput(tx, session, resumed.turnId) };
+  }
+  if (!begin || admission.kind === "resumes" || !admission.input || !session) return granted;
   startTurn(tx, session, { turnId: begin.turnId, fencingToken, holder });
   return { ...granted, input: takeInput(tx, session, admission.input, begin.turnId) };
 }

@@ -1,28 +1,57 @@
+import { wantsTurn, withAnswer } from "@turnkeeper/state-store";
 import type {
+  AnswerRequest,
+  AnswerResult,
+  AskedCall,
   EndRequest,
   EndResult,
   Grant,
+  OpenTurnView,
   PendingInput,
   RequestStopResult,
-  RunningTurnView,
   SettleForeignResult,
   StopRequest,
+  SuspendRequest,
+  SuspendResult,
   TakenInput,
   TurnRecord,
   TurnStore,
 } from "@turnkeeper/state-store";
-import { addEntries, unknownDrafts } from "./entry-rows.ts";
-import { findInput, inputRecord, pendingCount } from "./input-rows.ts";
+import { addEntries, openCalls, unknownDrafts } from "./entry-rows.ts";
+import { findInput, inputRecord, pendingCount, takenBy } from "./input-rows.ts";
 import { findLease, findLeaseView, freeLease, grantStands, isGrantOf, leaseHolder } from "./lease-rows.ts";
 import { ensureSession, findSession } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
-import { closeTurn, handOver, noteProcesses, settleCrashed, takeInput } from "./settlement.ts";
+import {
+  closeTurn,
+  handOver,
+  noteProcesses,
+  sessionRunning,
+  settleCrashed,
+  stopSuspended,
+  takeInput,
+} from "./settlement.ts";
 import type { SpoolFolder } from "./spool-folder.ts";
 import { SpoolReplay } from "./spool-replay.ts";
 import { storeError } from "./store-failure.ts";
 import type { StoreHandle } from "./store-handle.ts";
 import type { Transaction } from "./transaction.ts";
-import { askToStop, findRunningTurn, findTurn, runningTurn, startTurn, stopOf, turnRecord } from "./turn-rows.ts";
+import {
+  approvalsOf,
+  askToStop,
+  findNewestTurn,
+  findOpenTurn,
+  findTurn,
+  isSuspended,
+  openTurn,
+  runningTurn,
+  startTurn,
+  stopOf,
+  storeAnswers,
+  suspendedTurn,
+  suspendTurn,
+  turnRecord,
+} from "./turn-rows.ts";
 import type { TurnRow } from "./turn-rows.ts";
 
 function begin(
@@ -34,7 +63,7 @@ function begin(
   const lease = findLease(tx, grant.sessionId);
   if (!isGrantOf(lease, grant)) return { kind: "stale-token" };
   const session = ensureSession(tx, grant.sessionId);
-  const running = findRunningTurn(tx, session);
+  const running = findOpenTurn(tx, session);
   if (running && running.turn_id !== turnId)
     throw storeError(
       "STORE_CONTRACT",
@@ -99,10 +128,14 @@ function requestStop(
   fencingToken: number | undefined,
 ): RequestStopResult {
   const session = findSession(tx, sessionId);
-  const row = session && findRunningTurn(tx, session);
-  if (!session || !row) return { kind: "nothing-running" };
+  const row = session && findOpenTurn(tx, session);
+  if (!session || !row || row.fencing_token !== (fencingToken ?? row.fencing_token)) return { kind: "nothing-running" };
+  if (isSuspended(row)) {
+    tx.requireFull();
+    const settled = stopSuspended(tx, session, row, { ...stop, atMs: tx.atMs });
+    return { kind: "stopped", settled, ...handOver(tx, session) };
+  }
   const turn = runningTurn(sessionId, row);
-  if (turn.fencingToken !== (fencingToken ?? turn.fencingToken)) return { kind: "nothing-running" };
   const isStronger = turn.stop === undefined || (stop.hard && !turn.stop.hard);
   if (!isStronger) return { kind: "requested", turn };
   const asked: StopRequest = { ...stop, atMs: tx.atMs };
@@ -110,7 +143,67 @@ function requestStop(
   return { kind: "requested", turn: { ...turn, stop: asked } };
 }
 
-function listRunning(tx: Transaction, sessionId: string | undefined): RunningTurnView[] {
+/** The calls as they are asked about; throws for what nobody could answer or go on with. */
+function askedCalls(
+  tx: Transaction,
+  session: SessionRow,
+  turnId: string,
+  before: readonly AskedCall[],
+  callIds: readonly string[],
+): readonly AskedCall[] {
+  const refused = (why: string): Error =>
+    storeError("STORE_CONTRACT", `Turn ${turnId} of session ${session.session_id} cannot be suspended: ${why}.`, {
+      turnId,
+    });
+  if (callIds.length === 0) throw refused("it asks about no call");
+  if (!takenBy(tx, session, turnId).some(wantsTurn)) throw refused("it holds no input");
+  const names = new Map(openCalls(tx, session, turnId).map(({ callId, name }) => [callId, name]));
+  for (const { callId } of before) names.delete(callId);
+  return callIds.map((callId) => {
+    const name = names.get(callId);
+    if (name === undefined) throw refused(`call ${callId} is not open, or was asked about before`);
+    names.delete(callId);
+    return { callId, name, askedAtMs: tx.atMs };
+  });
+}
+
+function suspend(tx: Transaction, { grant, turnId, callIds, usage, leavesProcesses }: SuspendRequest): SuspendResult {
+  const known = findSession(tx, grant.sessionId);
+  const own = known && findTurn(tx, known, turnId);
+  const isOwn = own?.fencing_token === grant.fencingToken && own.holder_id === grant.holderId;
+  // Repeated after an outcome that was not known: what stands is told again.
+  if (known && isOwn && isSuspended(own))
+    return { kind: "suspended", turn: suspendedTurn(grant.sessionId, own), pendingCount: pendingCount(tx, known) };
+  if (!grantStands(tx, grant)) return { kind: "stale-token" };
+  const session = sessionRunning(tx, known, grant, turnId);
+  const running = findOpenTurn(tx, session);
+  if (!running) return { kind: "stale-token" };
+  const before = approvalsOf(running) ?? [];
+  const approvals = [...before, ...askedCalls(tx, session, turnId, before, callIds)];
+  const row = suspendTurn(tx, session, running, { approvals, ...(usage ? { usage } : {}) });
+  noteProcesses(tx, session, running, leavesProcesses);
+  freeLease(tx, grant);
+  const stop = stopOf(running);
+  if (!stop)
+    return { kind: "suspended", turn: suspendedTurn(grant.sessionId, row), pendingCount: pendingCount(tx, session) };
+  const settled = stopSuspended(tx, session, row, stop);
+  return { kind: "stopped", settled, ...handOver(tx, session) };
+}
+
+function answer(tx: Transaction, { sessionId, callId, turnId, decision, by }: AnswerRequest): AnswerResult {
+  const session = findSession(tx, sessionId);
+  const row = session && findNewestTurn(tx, session);
+  if (!session || !row || row.turn_id !== (turnId ?? row.turn_id)) return { kind: "nothing-asked" };
+  const approvals = approvalsOf(row) ?? [];
+  const known = approvals.find((asked) => asked.callId === callId)?.answer;
+  if (known) return { kind: "already-answered", answer: known };
+  const answered = withAnswer(approvals, callId, { decision, by, atMs: tx.atMs });
+  if (!answered || !isSuspended(row)) return { kind: "nothing-asked" };
+  storeAnswers(tx, session, row.turn_id, answered);
+  return { kind: "recorded", turn: { ...suspendedTurn(sessionId, row), approvals: answered } };
+}
+
+function listRunning(tx: Transaction, sessionId: string | undefined): OpenTurnView[] {
   const rows = tx.rows.all<TurnRow & SessionRow>(
     `SELECT * FROM turn JOIN session USING (session_no) WHERE outcome IS NULL AND session_id = coalesce(?, session_id)
      ORDER BY started_at_ms, session_no`,
@@ -119,7 +212,7 @@ function listRunning(tx: Transaction, sessionId: string | undefined): RunningTur
   return rows.map((row) => {
     const lease = findLeaseView(tx, row.session_id);
     return {
-      turn: runningTurn(row.session_id, row),
+      turn: openTurn(row.session_id, row),
       ...(lease ? { lease } : {}),
       pendingCount: pendingCount(tx, row),
     };
@@ -163,8 +256,18 @@ export class SqliteTurns implements TurnStore {
     });
   }
 
-  running(sessionId?: string): Promise<readonly RunningTurnView[]> {
+  running(sessionId?: string): Promise<readonly OpenTurnView[]> {
     return this.#handle.read("list the running turns", (tx) => listRunning(tx, sessionId));
+  }
+
+  suspend(request: SuspendRequest): Promise<SuspendResult> {
+    const attempt = `suspend turn ${request.turnId} of session ${request.grant.sessionId}`;
+    return this.#handle.write("turn-data", attempt, (tx) => suspend(tx, request));
+  }
+
+  answer(request: AnswerRequest): Promise<AnswerResult> {
+    const attempt = `answer call ${request.callId} of session ${request.sessionId}`;
+    return this.#handle.write("ordinary", attempt, (tx) => answer(tx, request));
   }
 
   requestStop(sessionId: string, stop: Omit<StopRequest, "atMs">, fencingToken?: number): Promise<RequestStopResult> {

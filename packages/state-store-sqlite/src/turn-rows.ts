@@ -1,8 +1,11 @@
 import type {
+  AskedCall,
   EndedTurn,
   Holder,
+  OpenTurn,
   RunningTurn,
   StopRequest,
+  SuspendedTurn,
   TurnOutcome,
   TurnRecord,
   Usage,
@@ -24,6 +27,8 @@ export interface TurnRow {
   readonly detail: string | null;
   readonly usage: string | null;
   readonly ended_at_ms: number | null;
+  readonly suspended_at_ms: number | null;
+  readonly approvals: string | null;
 }
 
 /** How a turn ends. */
@@ -39,13 +44,19 @@ export function turnHolder(row: TurnRow): Holder {
   return parseJson<Holder>(row.holder, "turn.holder");
 }
 
+export function approvalsOf(row: Pick<TurnRow, "approvals">): readonly AskedCall[] | undefined {
+  return row.approvals === null ? undefined : parseJson<readonly AskedCall[]>(row.approvals, "turn.approvals");
+}
+
 function facts(sessionId: string, row: TurnRow): Omit<RunningTurn, "state" | "stop"> {
+  const approvals = approvalsOf(row);
   return {
     sessionId,
     turnId: row.turn_id,
     fencingToken: row.fencing_token,
     holder: turnHolder(row),
     startedAtMs: row.started_at_ms,
+    ...(approvals ? { approvals } : {}),
   };
 }
 
@@ -56,6 +67,25 @@ export function stopOf(row: Pick<TurnRow, "stop">): StopRequest | undefined {
 export function runningTurn(sessionId: string, row: TurnRow): RunningTurn {
   const stop = stopOf(row);
   return { ...facts(sessionId, row), state: "running", ...(stop ? { stop } : {}) };
+}
+
+export function isSuspended(row: TurnRow): row is TurnRow & { readonly suspended_at_ms: number } {
+  return row.outcome === null && row.suspended_at_ms !== null;
+}
+
+export function suspendedTurn(sessionId: string, row: TurnRow & { readonly suspended_at_ms: number }): SuspendedTurn {
+  return {
+    ...facts(sessionId, row),
+    state: "suspended",
+    suspendedAtMs: row.suspended_at_ms,
+    approvals: approvalsOf(row) ?? [],
+    ...(row.usage === null ? {} : { usage: parseJson<Usage>(row.usage, "turn.usage") }),
+  };
+}
+
+/** A row without an end. */
+export function openTurn(sessionId: string, row: TurnRow): OpenTurn {
+  return isSuspended(row) ? suspendedTurn(sessionId, row) : runningTurn(sessionId, row);
 }
 
 function endedTurn(sessionId: string, row: TurnRow, outcome: TurnOutcome, endedAtMs: number): EndedTurn {
@@ -74,7 +104,7 @@ function endedTurn(sessionId: string, row: TurnRow, outcome: TurnOutcome, endedA
 
 export function turnRecord(sessionId: string, row: TurnRow): TurnRecord {
   return row.outcome === null || row.ended_at_ms === null
-    ? runningTurn(sessionId, row)
+    ? openTurn(sessionId, row)
     : endedTurn(sessionId, row, row.outcome, row.ended_at_ms);
 }
 
@@ -82,10 +112,10 @@ export function findTurn(tx: Transaction, session: SessionRow, turnId: string): 
   return tx.rows.get<TurnRow>("SELECT * FROM turn WHERE session_no = ? AND turn_id = ?", session.session_no, turnId);
 }
 
-/** Whether the turn has not ended; absent when it was never begun. */
+/** Whether the turn runs; absent when it was never begun. */
 export function doesRun(tx: Transaction, session: SessionRow, turnId: string): boolean | undefined {
   const row = tx.rows.get<{ runs: 0 | 1 }>(
-    "SELECT outcome IS NULL AS runs FROM turn WHERE session_no = ? AND turn_id = ?",
+    "SELECT outcome IS NULL AND suspended_at_ms IS NULL AS runs FROM turn WHERE session_no = ? AND turn_id = ?",
     session.session_no,
     turnId,
   );
@@ -105,8 +135,22 @@ export function spanOf(
   );
 }
 
-export function findRunningTurn(tx: Transaction, session: SessionRow): TurnRow | undefined {
+/** The turn that has not ended: it runs, or is suspended. */
+export function findOpenTurn(tx: Transaction, session: SessionRow): TurnRow | undefined {
   return tx.rows.get<TurnRow>("SELECT * FROM turn WHERE session_no = ? AND outcome IS NULL", session.session_no);
+}
+
+export function findSuspendedTurn(tx: Transaction, session: SessionRow): SuspendedTurn | undefined {
+  const row = findOpenTurn(tx, session);
+  return row && isSuspended(row) ? suspendedTurn(session.session_id, row) : undefined;
+}
+
+/** The turn that was begun last, ended or not. */
+export function findNewestTurn(tx: Transaction, session: SessionRow): TurnRow | undefined {
+  return tx.rows.get<TurnRow>(
+    "SELECT * FROM turn WHERE session_no = ? ORDER BY turn_no DESC LIMIT 1",
+    session.session_no,
+  );
 }
 
 export function startTurn(
@@ -138,9 +182,11 @@ export function endTurn(tx: Transaction, session: SessionRow, row: TurnRow, end:
     detail: end.detail ?? null,
     usage: toJson(end.usage),
     ended_at_ms: tx.atMs,
+    suspended_at_ms: null,
   };
   tx.rows.run(
-    `UPDATE turn SET stop = ?, outcome = ?, reason = ?, detail = ?, usage = ?, ended_at_ms = ?, through_seq = ?
+    `UPDATE turn SET stop = ?, outcome = ?, reason = ?, detail = ?, usage = ?, ended_at_ms = ?, through_seq = ?,
+       suspended_at_ms = NULL
      WHERE session_no = ? AND turn_id = ?`,
     ended.stop,
     ended.outcome,
@@ -159,6 +205,64 @@ export function askToStop(tx: Transaction, session: SessionRow, turnId: string, 
   tx.rows.run(
     "UPDATE turn SET stop = ? WHERE session_no = ? AND turn_id = ?",
     JSON.stringify(stop),
+    session.session_no,
+    turnId,
+  );
+}
+
+export function suspendTurn(
+  tx: Transaction,
+  session: SessionRow,
+  row: TurnRow,
+  { approvals, usage }: Pick<SuspendedTurn, "approvals" | "usage">,
+): TurnRow & { readonly suspended_at_ms: number } {
+  const suspended = {
+    ...row,
+    stop: null,
+    suspended_at_ms: tx.atMs,
+    approvals: JSON.stringify(approvals),
+    usage: toJson(usage),
+  };
+  tx.rows.run(
+    "UPDATE turn SET stop = NULL, suspended_at_ms = ?, approvals = ?, usage = ? WHERE session_no = ? AND turn_id = ?",
+    suspended.suspended_at_ms,
+    suspended.approvals,
+    suspended.usage,
+    session.session_no,
+    row.turn_id,
+  );
+  return suspended;
+}
+
+/** The suspended turn goes on under a new grant. */
+export function resumeTurn(
+  tx: Transaction,
+  session: SessionRow,
+  { turnId, sessionId, startedAtMs, approvals }: SuspendedTurn,
+  fencingToken: number,
+  holder: Holder,
+): RunningTurn {
+  tx.rows.run(
+    `UPDATE turn SET fencing_token = ?, holder_id = ?, holder = ?, suspended_at_ms = NULL, usage = NULL
+     WHERE session_no = ? AND turn_id = ?`,
+    fencingToken,
+    holder.holderId,
+    JSON.stringify(holder),
+    session.session_no,
+    turnId,
+  );
+  return { state: "running", sessionId, turnId, fencingToken, holder, startedAtMs, approvals };
+}
+
+export function storeAnswers(
+  tx: Transaction,
+  session: SessionRow,
+  turnId: string,
+  approvals: readonly AskedCall[],
+): void {
+  tx.rows.run(
+    "UPDATE turn SET approvals = ? WHERE session_no = ? AND turn_id = ?",
+    JSON.stringify(approvals),
     session.session_no,
     turnId,
   );

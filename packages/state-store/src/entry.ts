@@ -154,6 +154,17 @@ export function answerText(bodies: readonly EntryBody[]): string {
   return pieces.join("");
 }
 
+/** What the transcript says of a call of a turn that was stopped while it was suspended: it never started. */
+export function notStarted(call: { readonly callId: string; readonly name: string }): ToolBody {
+  return {
+    role: "tool",
+    callId: call.callId,
+    name: call.name,
+    status: "interrupted",
+    output: "Not run: the turn was stopped before this call started.",
+  };
+}
+
 /** The text of an entry as people read and search it. */
 export function entryText(body: EntryBody): string {
   switch (body.role) {

@@ -1,6 +1,6 @@
 /** What an import makes of a session's records: whoever ran it elsewhere does not run it here. */
 import { CodedError } from "@turnkeeper/kernel";
-import { callsOf, unknownOutcome } from "./entry.ts";
+import { callsOf, notStarted, unknownOutcome } from "./entry.ts";
 import type { Entry, ToolCallPart } from "./entry.ts";
 import type { StoreErrorCode } from "./errors.ts";
 import type { InputRecord, SettledInput } from "./inbox.ts";
@@ -8,10 +8,13 @@ import { digestOf } from "./json.ts";
 import type { SessionRecord, SessionRecords } from "./session.ts";
 import { sessionFactsOf } from "./session-facts.ts";
 import { titleOf } from "./title.ts";
-import type { EndedTurn, RunningTurn, TurnRecord } from "./turn.ts";
+import type { EndedTurn, OpenTurn, TurnRecord } from "./turn.ts";
 import { verifyRecords } from "./verify.ts";
 
 const crashedDetail = "The session was exported while this turn ran, and imported without whoever ran it.";
+/** One answer must not run a call twice, here and where the session was exported. */
+const suspendedDetail =
+  "The session was exported while this turn waited for approval; its calls are left to the store they were asked in.";
 
 function refused(sessionId: string, what: string): CodedError<StoreErrorCode> {
   return new CodedError<StoreErrorCode>(
@@ -45,13 +48,19 @@ function settled(input: InputRecord, turnId: string, endedAtMs: number): InputRe
   return { ...facts, state: "settled", turnId, end: "interrupted", endedAtMs } satisfies SettledInput;
 }
 
-function ended({ stop: _stop, ...turn }: RunningTurn, endedAtMs: number): EndedTurn {
+function ended(turn: OpenTurn, endedAtMs: number): EndedTurn {
+  const { sessionId, turnId, fencingToken, holder, startedAtMs, approvals, state } = turn;
   return {
-    ...turn,
+    sessionId,
+    turnId,
+    fencingToken,
+    holder,
+    startedAtMs,
+    ...(approvals ? { approvals } : {}),
     state: "ended",
     outcome: "interrupted",
     reason: "crashed",
-    detail: crashedDetail,
+    detail: state === "suspended" ? suspendedDetail : crashedDetail,
     endedAtMs,
   };
 }
@@ -66,7 +75,7 @@ function openCalls(entries: readonly Entry[], turnId: string): readonly ToolCall
 /** A result for each open call, behind everything else. */
 function closings(
   records: Pick<SessionRecords, "session" | "entries">,
-  turnId: string,
+  { turnId, state }: OpenTurn,
   atMs: number,
 ): readonly Entry[] {
   const { session, entries } = records;
@@ -76,7 +85,7 @@ function closings(
     const wanted = `${turnId}/${call.callId}/unknown`;
     let key = wanted;
     for (let number = 2; keys.has(key); number++) key = `${wanted}/${number}`;
-    const body = unknownOutcome(call);
+    const body = state === "suspended" ? notStarted(call) : unknownOutcome(call);
     const place = { key, seq: lastSeq + 1 + index, turnId };
     return { ...place, body, digest: digestOf(body), atMs, archived: false, late: false };
   });
@@ -101,9 +110,9 @@ function derived({ session, entries, turns }: Omit<SessionRecords, "lease">): Se
 }
 
 /**
- * The records that an import stores: nobody has the lease, a turn that ran is ended as crashed at `atMs` (its calls have
- * an unknown outcome, its inputs are interrupted), what waits are orphans, and what is derived is derived anew. All else
- * is as it was. Pure; throws `STORE_CONTRACT` for records that `verifyRecords` finds fault with, or that name several
+ * The records that an import stores: nobody has the lease, a turn that had not ended is ended as crashed at `atMs` (its
+ * calls have an unknown outcome, or did not run where it was suspended, its inputs are interrupted), what waits are
+ * orphans, and what is derived is derived anew. All else is as it was. Pure; throws `STORE_CONTRACT` for records that `verifyRecords` finds fault with, or that name several
  * sessions.
  */
 export function importOf(records: SessionRecords, atMs: number): SessionRecords {
@@ -114,11 +123,11 @@ export function importOf(records: SessionRecords, atMs: number): SessionRecords 
   for (const turn of rest.turns) checkRow(sessionId, `turn ${turn.turnId}`, turn);
   for (const entry of rest.entries) checkRow(sessionId, `entry ${entry.key} (seq ${entry.seq})`, entry);
 
-  const running = rest.turns.filter((turn) => turn.state === "running");
-  const closed = running.flatMap(({ turnId }) => closings(rest, turnId, atMs));
-  const isChanged = running.length > 0;
+  const open = rest.turns.filter((turn) => turn.state !== "ended");
+  const closed = open.flatMap((turn) => closings(rest, turn, atMs));
+  const isChanged = open.length > 0;
   const settledBy = (input: InputRecord): InputRecord =>
-    running.reduce((one, { turnId }) => settled(one, turnId, atMs), orphaned(input));
+    open.reduce((one, { turnId }) => settled(one, turnId, atMs), orphaned(input));
   const kept: Omit<SessionRecords, "lease"> = {
     ...rest,
     session: {
@@ -127,12 +136,12 @@ export function importOf(records: SessionRecords, atMs: number): SessionRecords 
       updatedAtMs: isChanged ? atMs : rest.session.updatedAtMs,
     },
     inputs: rest.inputs.map(settledBy).toSorted((left, right) => left.seq - right.seq),
-    turns: rest.turns.map((turn): TurnRecord => (turn.state === "running" ? ended(turn, atMs) : turn)),
+    turns: rest.turns.map((turn): TurnRecord => (turn.state === "ended" ? turn : ended(turn, atMs))),
     entries: [...rest.entries, ...closed],
   };
   const imported = { ...kept, session: derived(kept) };
   const [fault] = verifyRecords(imported);
   if (fault) throw refused(sessionId, `${fault.detail} (${fault.rule})`);
-  if (running.length > 1) throw refused(sessionId, "several turns run at once (LEASE-1)");
+  if (open.length > 1) throw refused(sessionId, "several turns run at once (LEASE-1)");
   return imported;
 }

@@ -16,6 +16,7 @@
 import type { ChildEnd, ParentCall } from "./child.ts";
 import type { Grant, Runner } from "./identity.ts";
 import type { LeaseView } from "./lease.ts";
+import type { SuspendedTurn } from "./turn.ts";
 
 /** How an accepted input ended, for good. `queued` and `busy` are answers to a call, not ends. */
 export type InputEnd = "answered" | "interrupted" | "failed" | "cancelled" | "expired";
@@ -74,21 +75,28 @@ export interface OfferRequest {
   readonly parent?: ParentCall;
 }
 
+/** Who has the session at the moment of an offer; both absent: nobody. */
+export interface Occupation {
+  readonly lease?: LeaseView;
+  /** Its turn waits for answers, and nobody holds it. */
+  readonly suspended?: SuspendedTurn;
+}
+
 export type OfferResult =
   /**
-   * Stored. `lease` is the holder at that moment (absent: free). The input names the offerer as its runner unless the
-   * session was busy and `onBusy` was `queue` or `steer`; then it is an orphan, and the offerer may leave.
+   * Stored. The input names the offerer as its runner unless the session was busy and `onBusy` was `queue` or `steer`;
+   * then it is an orphan, and the offerer may leave.
    */
-  | { readonly kind: "accepted"; readonly input: PendingInput; readonly lease?: LeaseView }
+  | ({ readonly kind: "accepted"; readonly input: PendingInput } & Occupation)
   /**
    * The same id with the same text was accepted before (INBOX-2). An orphan is adopted,
    * the offerer is its runner now, unless the session is busy and `onBusy` says not to wait.
    */
-  | { readonly kind: "known"; readonly input: InputRecord; readonly lease?: LeaseView }
+  | ({ readonly kind: "known"; readonly input: InputRecord } & Occupation)
   /** The same id with other text: nothing stored, and the first input is untouched. */
   | { readonly kind: "conflict"; readonly input: InputRecord }
-  /** `reject` on a busy session: nothing stored. `head` is the live waiter that made it busy, where no lease does. */
-  | { readonly kind: "busy"; readonly lease?: LeaseView; readonly head?: PendingInput };
+  /** `reject` on a busy session: nothing stored. `head` is the live waiter that made it busy, where no turn does. */
+  | ({ readonly kind: "busy"; readonly head?: PendingInput } & Occupation);
 
 export type WithdrawResult =
   | { readonly kind: "withdrawn" }

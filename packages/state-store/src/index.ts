@@ -21,12 +21,13 @@ export type {
   Usage,
   UserBody,
 } from "./entry.ts";
-export { callsOf, entryText, takenEntry, unknownOutcome } from "./entry.ts";
+export { callsOf, entryText, notStarted, takenEntry, unknownOutcome } from "./entry.ts";
 export type {
   Delivery,
   InboxStore,
   InputEnd,
   InputRecord,
+  Occupation,
   OfferRequest,
   OfferResult,
   OnBusy,
@@ -66,17 +67,29 @@ export type {
   EndRequest,
   EndResult,
   InterruptReason,
+  OpenTurn,
+  OpenTurnView,
   RequestStopResult,
   RunningTurn,
-  RunningTurnView,
   Predecessor,
   SettledTurn,
   SettleForeignResult,
   StopRequest,
+  SuspendedTurn,
   TurnOutcome,
   TurnRecord,
   TurnStore,
 } from "./turn.ts";
+export type {
+  AnswerRequest,
+  AnswerResult,
+  AskedCall,
+  CallAnswer,
+  CallDecision,
+  SuspendRequest,
+  SuspendResult,
+} from "./approval.ts";
+export { endByStop, unansweredCalls, withAnswer } from "./approval.ts";
 export type {
   ImportResult,
   LastEntry,

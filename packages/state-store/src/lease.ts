@@ -12,10 +12,12 @@
  * | live | held; taken by a reclaim that names it | renewed, released | lost, stale |
  * | expired | as free; its unfinished turn is settled | revived, released | lost, stale |
  * | of another boot | held; taken by a reclaim that names it | renewed under this boot, released | lost, stale |
+ *
+ * A suspended turn stands in the way of a free lease: every acquire is answered `suspended`, but the one that resumes it.
  */
 import type { TakenInput, PendingInput } from "./inbox.ts";
 import type { Grant, Holder } from "./identity.ts";
-import type { Predecessor } from "./turn.ts";
+import type { Predecessor, RunningTurn, SuspendedTurn } from "./turn.ts";
 
 /** A standing grant as the store sees it. */
 export interface LeaseView {
@@ -48,9 +50,10 @@ export interface AcquireRequest {
   readonly reclaim?: Grant & { readonly renewCount?: number };
   /**
    * Begins a turn in the same transaction, with the oldest input that this runner may run. Taking an input writes its
-   * user entry (`takenEntry`): a message that reached a turn is in the transcript, once.
+   * user entry (`takenEntry`): a message that reached a turn is in the transcript, once. With `resumes` a suspended turn
+   * whose calls are all answered is resumed instead, ahead of everything that waits: it came before.
    */
-  readonly begin?: { readonly turnId: string; readonly runnerId: string };
+  readonly begin?: { readonly turnId: string; readonly runnerId: string; readonly resumes?: boolean };
 }
 
 export type AcquireResult =
@@ -62,8 +65,10 @@ export type AcquireResult =
        * what came after it, any other must be loaded again.
        */
       readonly revision: number;
-      /** What the begun turn took; present exactly when `begin` was asked for. */
+      /** What the begun turn took, or the resumed one took first; present exactly when `begin` was asked for. */
       readonly input?: TakenInput;
+      /** The turn that goes on in place of a new one, with the answers it waited for. */
+      readonly resumed?: RunningTurn;
       /**
        * The turns that did not end themselves, oldest first, whoever settled them: their processes must end before this
        * grant's first side effect. Answered to every grant until a turn has ended itself; absent where there is none.
@@ -74,6 +79,8 @@ export type AcquireResult =
   | { readonly kind: "held"; readonly lease: LeaseView }
   /** Free, but a live waiter is first; its claim period runs from its wake-up. Wake it, and come back. */
   | { readonly kind: "behind"; readonly head: PendingInput }
+  /** Nobody holds it, but its turn waits for answers, or for somebody who resumes it. */
+  | { readonly kind: "suspended"; readonly turn: SuspendedTurn }
   /** Free, and no input waits that this runner may run. Nothing was taken. Only with `begin`. */
   | { readonly kind: "nothing-to-run" };
 

@@ -1,3 +1,4 @@
+import type { AnswerRequest, AnswerResult, AskedCall, SuspendRequest, SuspendResult } from "./approval.ts";
 import type { EntryDraft, Usage } from "./entry.ts";
 import type { Grant, Holder } from "./identity.ts";
 import type { TakenInput } from "./inbox.ts";
@@ -27,15 +28,35 @@ export interface StopRequest {
 interface TurnFacts {
   readonly sessionId: string;
   readonly turnId: string;
+  /** Of the grant it runs under, or ran under last: a turn that is resumed has a new one. */
   readonly fencingToken: number;
   readonly holder: Holder;
   readonly startedAtMs: number;
+  /** The calls that somebody was asked about, in the order of asking; absent where there were none. */
+  readonly approvals?: readonly AskedCall[];
 }
 
 export interface RunningTurn extends TurnFacts {
   readonly state: "running";
   readonly stop?: StopRequest;
 }
+
+/**
+ * Its open calls wait for answers, and nobody holds it: no lease, nothing to renew, nothing to reap. It still occupies
+ * its session. Once all are answered the next grant that may resume it does; a stop ends it at once.
+ */
+export interface SuspendedTurn extends TurnFacts {
+  readonly state: "suspended";
+  readonly suspendedAtMs: number;
+  readonly approvals: readonly AskedCall[];
+  /** What it had used by then. */
+  readonly usage?: Usage;
+  /** A stop ends it instead of being written on it. */
+  readonly stop?: never;
+}
+
+/** A turn that has not ended. */
+export type OpenTurn = RunningTurn | SuspendedTurn;
 
 export interface EndedTurn extends TurnFacts {
   readonly state: "ended";
@@ -50,13 +71,13 @@ export interface EndedTurn extends TurnFacts {
   readonly endedAtMs: number;
 }
 
-export type TurnRecord = RunningTurn | EndedTurn;
+export type TurnRecord = OpenTurn | EndedTurn;
 
 /** A turn that somebody other than its holder settled. */
 export interface SettledTurn {
   readonly turn: EndedTurn;
   readonly inputIds: readonly string[];
-  /** The calls that were open: their results say `outcome unknown`. */
+  /** The calls that were open: their results say `outcome unknown`, or `not run` where the turn was suspended. */
   readonly openCallIds: readonly string[];
 }
 
@@ -96,10 +117,12 @@ export type SettleForeignResult =
 
 export type RequestStopResult =
   | { readonly kind: "requested"; readonly turn: RunningTurn }
+  /** The turn was suspended: nobody had to be asked, and it has ended. */
+  | ({ readonly kind: "stopped"; readonly settled: SettledTurn } & HandOver)
   | { readonly kind: "nothing-running" };
 
-export interface RunningTurnView {
-  readonly turn: RunningTurn;
+export interface OpenTurnView {
+  readonly turn: OpenTurn;
   readonly lease?: LeaseView;
   readonly pendingCount: number;
 }
@@ -129,11 +152,19 @@ export interface TurnStore {
    */
   settleForeign(grant: Grant): Promise<SettleForeignResult>;
   read(sessionId: string, turnId: string): Promise<TurnRecord | undefined>;
-  /** Every turn that has not ended, oldest first; of one session where it is named. */
-  running(sessionId?: string): Promise<readonly RunningTurnView[]>;
+  /** Every turn that has not ended, suspended ones too, oldest first; of one session where it is named. */
+  running(sessionId?: string): Promise<readonly OpenTurnView[]>;
   /**
-   * Finds the running turn and writes the request on it, in one transaction; a later one may harden it, never soften
-   * it. With `fencingToken` only the turn of that grant is meant, and any other is left alone.
+   * Suspends the turn until its calls are answered, and frees the session's lease, in one transaction: the turn must
+   * hold an input, and the calls be open and never asked about. Safe to repeat. Rejects with `STORE_CONTRACT`.
+   */
+  suspend(request: SuspendRequest): Promise<SuspendResult>;
+  /** Answers a call that a suspended turn asks about; the first answer counts. */
+  answer(request: AnswerRequest): Promise<AnswerResult>;
+  /**
+   * Finds the turn that has not ended and writes the request on it, in one transaction; a later one may harden it,
+   * never soften it. A suspended one ends so at once: its calls did not run, its inputs are interrupted. With
+   * `fencingToken` only the turn of that grant is meant, and any other is left alone.
    */
   requestStop(sessionId: string, stop: Omit<StopRequest, "atMs">, fencingToken?: number): Promise<RequestStopResult>;
   /** What was asked of this turn. A cheap read, fit for polling. */

@@ -108,7 +108,8 @@ class RecordVerification implements Verification {
   end(): readonly Violation[] {
     for (const [key, turnId] of this.#calls) {
       const count = this.#results.get(key) ?? 0;
-      const isOpen = this.#turns.get(turnId)?.state === "running";
+      const state = this.#turns.get(turnId)?.state;
+      const isOpen = state === "running" || state === "suspended";
       if (count > 1 || (count === 0 && !isOpen)) this.#report("PAIR-1", `tool call ${key} has ${count} results`);
     }
     const inputIds = new Set<string>();
@@ -164,11 +165,15 @@ class RecordVerification implements Verification {
           "LEASE-1",
           `turn ${turn.turnId} runs under fencing token ${turn.fencingToken}, which holds no lease`,
         );
+      if (turn.state === "suspended" && lease)
+        this.#report(
+          "LEASE-1",
+          `turn ${turn.turnId} waits for answers, and the session is held under fencing token ${lease.fencingToken}`,
+        );
     }
     if (this.#turns.size < turns.length) this.#report("LEASE-1", "a turn id stands twice");
-    const running = turns.filter((turn) => turn.state === "running");
-    if (running.length > 1)
-      this.#report("LEASE-1", `turns ${running.map((turn) => turn.turnId).join(" and ")} run at once`);
+    const open = turns.filter((turn) => turn.state !== "ended");
+    if (open.length > 1) this.#report("LEASE-1", `turns ${open.map((turn) => turn.turnId).join(" and ")} run at once`);
   }
 
   #compactions(): void {

@@ -103,3 +103,12 @@ test("CHILD-NOTICE control: without the parent on the child's row its end is tol
 test("CHILD-NOTICE control: without the settlement by the step the model is told twice", async () => {
   await isSeen("CHILD-NOTICE-c", faulty.leavesNoticesOfSteps, /strictly/);
 });
+
+test("rule 7.19 control: without a look at the answers a turn goes on that nobody has allowed to", async () => {
+  await isSeen("APPROVAL-RESUME", faulty.resumesUnanswered, /was resumed with a question open/);
+});
+
+test("rule 7.19 control: without a look at the suspended turn the next message takes its session", async () => {
+  await isSeen("APPROVAL-SUSPEND", faulty.givesSuspendedAway, /the session was given away|changed the session/);
+  await isSeen("APPROVAL-TTL", faulty.givesSuspendedAway, /changed the session/);
+});

@@ -23,7 +23,9 @@ describe("the cases", () => {
     const ids = conformanceCases.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
     for (const id of ids)
-      expect(id).toMatch(/^(LEASE-\d|APPEND-\d|INBOX-\d|COMP-\d|PAIR-\d|SPOOL-\d|CHILD|INBOX|QUEUE|TURN|SESSION)/);
+      expect(id).toMatch(
+        /^(LEASE-\d|APPEND-\d|INBOX-\d|COMP-\d|PAIR-\d|SPOOL-\d|CHILD|INBOX|QUEUE|TURN|APPROVAL|SESSION)/,
+      );
   });
 
   test("that serve a lease invariant use the lease port alone", async () => {

@@ -29,6 +29,34 @@ export const takesStandingLeases: Fault = (store) => ({
   }),
 });
 
+/** Rule 7.19: goes on with a suspended turn though nobody has answered it. */
+export const resumesUnanswered: Fault = (store) => ({
+  ...store,
+  leases: replacing(store.leases, {
+    acquire: async (request) => {
+      const answer = await store.leases.acquire(request);
+      if (answer.kind !== "suspended" || !request.begin?.resumes) return answer;
+      const { sessionId, turnId, approvals } = answer.turn;
+      for (const { callId } of approvals)
+        await store.turns.answer({ sessionId, callId, turnId, decision: "allow", by: "nobody" });
+      return store.leases.acquire(request);
+    },
+  }),
+});
+
+/** Rule 7.19: settles a suspended turn for whoever asks for its session. */
+export const givesSuspendedAway: Fault = (store) => ({
+  ...store,
+  leases: replacing(store.leases, {
+    acquire: async (request) => {
+      const answer = await store.leases.acquire(request);
+      if (answer.kind !== "suspended") return answer;
+      await store.turns.requestStop(request.sessionId, { hard: true, reason: "crashed", by: "nobody" });
+      return store.leases.acquire(request);
+    },
+  }),
+});
+
 /** SPOOL-1: replays the spool after the grant has settled the turn it belongs to. */
 export const replaysAfterSettling: Fault = (store) => {
   const kept: SpoolStep[] = [];

@@ -1,6 +1,14 @@
 import type { Host } from "@turnkeeper/kernel";
 import type { PeriodicScheduler } from "@turnkeeper/periodic-scheduler";
-import type { Holder, InboxStore, LeaseStore, Predecessor, Runner, TakenInput } from "@turnkeeper/state-store";
+import type {
+  Holder,
+  InboxStore,
+  LeaseStore,
+  Predecessor,
+  Runner,
+  RunningTurn,
+  TakenInput,
+} from "@turnkeeper/state-store";
 import { Admission } from "./admission.ts";
 import type { TurnLease } from "./lease.ts";
 import { resolveTurnLeaseOptions } from "./options.ts";
@@ -21,8 +29,10 @@ export interface GrantedLease {
   readonly lease: TurnLease;
   /** The transcript's revision: reload if and only if yours differs. */
   readonly revision: number;
-  /** What the begun turn took. */
+  /** What the begun turn took, or the resumed one took first. */
   readonly input?: TakenInput;
+  /** The turn that goes on in place of a new one. */
+  readonly resumed?: RunningTurn;
   /** The turns before this one that did not end themselves, oldest first: end their processes before any side effect. */
   readonly predecessors?: readonly Predecessor[];
   readonly waitedMs: number;

@@ -18,6 +18,11 @@ type Granted = Extract<AcquireResult, { kind: "granted" }>;
 const busyPauseMs = 25;
 /** A store that is busy for longer than this is not busy but broken; its error is thrown. */
 const busyPatienceMs = 60_000;
+/**
+ * Between two questions about a session whose turn waits for approval: people take seconds, whoever answers wakes the
+ * process that asked, and each question is a write transaction.
+ */
+const suspendedPollMs = 1000;
 /** How often an acquire whose outcome is unknown is repeated; under one holder id a repetition is harmless. */
 const unknownOutcomesMax = 3;
 
@@ -27,6 +32,7 @@ const unknownOutcomesMax = 3;
  *   the store answers   what follows
  *   granted             a lease; freed again where nobody wants it any more
  *   held                judged; taken if dead or leaked, else waited for: a wake-up, or a look every `pollMs`
+ *   suspended           the turn waits for approval: asked again after a wake-up, or in a while
  *   behind              the head of the queue is woken, or taken out of it if it is gone
  *   busy                asked again soon: no refusal, no notice
  *   unknown outcome     asked again under the same holder id
@@ -92,6 +98,11 @@ export class Admission {
       if (!answer) continue;
       if (answer.kind === "granted") return await this.#granted(answer);
       if (answer.kind === "nothing-to-run") return this.#told("nothing-to-run");
+      if (answer.kind === "suspended") {
+        this.#waiting.refused(undefined, answer.turn);
+        if (!(await this.#rest(suspendedPollMs))) return this.#told("busy");
+        continue;
+      }
       if (answer.kind === "held") {
         reclaim = await this.#judged(answer.lease, asked.bootMs);
         if (reclaim) continue;
@@ -148,6 +159,15 @@ export class Admission {
       if (++this.#unknownOutcomeCount < unknownOutcomesMax) return;
     }
     throw error;
+  }
+
+  /** Sleeps until it is woken, at most so long; `false` once `waitMs` is used up. */
+  async #rest(mostMs: number): Promise<boolean> {
+    const restMs = this.#options.waitMs - this.#waiting.elapsedMs;
+    if (restMs <= 0) return false;
+    this.#waiting.speak();
+    await this.#bell.wait(Math.min(mostMs, restMs));
+    return true;
   }
 
   async #judged(lease: LeaseView, readBootMs: number): Promise<Reclaim | undefined> {

@@ -1,10 +1,12 @@
 import { CodedError } from "@turnkeeper/kernel";
-import type { Holder, Runner } from "@turnkeeper/state-store";
+import type { AcquireRequest, Holder, Runner, SuspendedTurn } from "@turnkeeper/state-store";
 
 /** What a waiter knows of its waiting. */
 export interface WaitingView {
   /** Who holds the session, or who is first in its queue. */
   readonly holder?: Holder | Runner;
+  /** The turn that waits for approval, and occupies the session without a holder. */
+  readonly suspended?: SuspendedTurn;
   readonly elapsedMs: number;
 }
 
@@ -19,8 +21,11 @@ export interface TurnLeaseOptions {
   readonly pollMs?: number;
   /** Stops the waiting at once. */
   readonly signal?: AbortSignal;
-  /** Begins a turn in the granting transaction, with the oldest input that this runner may run. */
-  readonly begin?: { readonly turnId: string; readonly runnerId: string };
+  /**
+   * Begins a turn in the granting transaction, with the oldest input that this runner may run; with `resumes` it goes on
+   * with a suspended turn whose calls are all answered instead.
+   */
+  readonly begin?: AcquireRequest["begin"];
   /** Whether there is evidence that the turn moves. `false` withholds a renewal, silently and reversibly. Default: yes. */
   readonly mayRenew?: () => boolean;
   /** Told at the first refusal and then at growing intervals. */
@@ -33,7 +38,7 @@ export interface ResolvedTurnLeaseOptions extends Readonly<Durations> {
   /** A grant is believed in for `ttlMs` less this, so that belief ends before the store would grant anew. */
   readonly marginMs: number;
   readonly signal: AbortSignal | undefined;
-  readonly begin: { readonly turnId: string; readonly runnerId: string } | undefined;
+  readonly begin: AcquireRequest["begin"];
   readonly mayRenew: () => boolean;
   readonly onWaiting: ((view: WaitingView) => void) | undefined;
 }

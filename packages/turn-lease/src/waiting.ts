@@ -1,5 +1,5 @@
 import type { Clock } from "@turnkeeper/kernel";
-import type { Holder, Runner } from "@turnkeeper/state-store";
+import type { Holder, Runner, SuspendedTurn } from "@turnkeeper/state-store";
 import type { WaitingView } from "./options.ts";
 
 /** Between the first two notices; each gap is twice the last. */
@@ -19,6 +19,7 @@ export class Waiting {
   #nextNoticeMs = 0;
   #gapMs = firstGapMs;
   holder: Holder | Runner | undefined;
+  #suspended: SuspendedTurn | undefined;
 
   constructor(clock: Clock, onWaiting: ((view: WaitingView) => void) | undefined) {
     this.#clock = clock;
@@ -30,10 +31,11 @@ export class Waiting {
     return this.#countedMs + (this.#clock.monotonicMs() - this.#countingSinceMs);
   }
 
-  /** Somebody else has the session. */
-  refused(holder: Holder | Runner | undefined): void {
+  /** Somebody else has the session, or its turn waits for approval. */
+  refused(holder: Holder | Runner | undefined, suspended?: SuspendedTurn): void {
     this.#countingSinceMs ??= this.#clock.monotonicMs();
     this.holder = holder;
+    this.#suspended = suspended;
   }
 
   /** Nobody has answered: this time does not count. */
@@ -45,11 +47,12 @@ export class Waiting {
   /** Says that it waits, where a notice is due. A notice that throws is reported and changes nothing. */
   speak(): void {
     const { elapsedMs, holder } = this;
+    const suspended = this.#suspended;
     if (!this.#onWaiting || elapsedMs < this.#nextNoticeMs) return;
     this.#nextNoticeMs = elapsedMs + this.#gapMs;
     this.#gapMs = Math.min(this.#gapMs * 2, longestGapMs);
     try {
-      this.#onWaiting({ elapsedMs, ...(holder ? { holder } : {}) });
+      this.#onWaiting({ elapsedMs, ...(holder ? { holder } : {}), ...(suspended ? { suspended } : {}) });
     } catch (error) {
       process.emitWarning("onWaiting of acquireTurnLease threw.", {
         code: "WAITING_NOTICE_FAILED",

@@ -22,6 +22,12 @@ export async function stop(
       reason: "user-stop",
       by: `turnkeeper stop, pid ${process.pid}`,
     });
+    if (result.kind === "stopped") {
+      const { turn } = result.settled;
+      if (flags.json) io.stdout.line(JSON.stringify({ session: sessionId, stopping: turn.turnId }));
+      else io.stderr.line(`Turn ${turn.turnId} waited for approval and has ended; the calls that waited did not run.`);
+      return exitCode.ok;
+    }
     if (result.kind === "requested") {
       const { turn } = result;
       // Heard now rather than at its next look; this process must not end before the knock is sent.

@@ -1,5 +1,5 @@
 import { systemHost } from "@turnkeeper/kernel";
-import type { RunningTurnView, StateStore } from "@turnkeeper/state-store";
+import type { OpenTurnView, StateStore } from "@turnkeeper/state-store";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import type { CommonFlags } from "../command-context.ts";
 import type { CommandIo } from "../command-io.ts";
@@ -14,7 +14,7 @@ import type { Pulse } from "../session-state.ts";
 
 const refreshMs = 1000;
 
-interface RunningRow extends RunningTurnView {
+interface RunningRow extends OpenTurnView {
   readonly pulse: Pulse;
 }
 

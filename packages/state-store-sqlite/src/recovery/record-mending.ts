@@ -237,7 +237,8 @@ function makeLease(
     `INSERT INTO lease (session_id, fencing_token, holder_id, holder, ttl_ms, renew_count, expires_boot_id,
        expires_boot_ms, acquired_at_ms, expires_at_ms)
      SELECT ?, fencing_token, holder_id, holder, 1, 0, coalesce(CAST(holder ->> '$.bootId' AS TEXT), ''), 0, started_at_ms,
-       started_at_ms FROM turn WHERE session_no = ? AND outcome IS NULL AND fencing_token = ?`,
+       started_at_ms FROM turn
+     WHERE session_no = ? AND outcome IS NULL AND suspended_at_ms IS NULL AND fencing_token = ?`,
     session_id,
     session_no,
     high,

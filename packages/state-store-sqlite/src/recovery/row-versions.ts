@@ -24,7 +24,12 @@ const identities: Readonly<Record<string, Identity>> = {
   },
   turn: {
     key: ["session_no", "turn_id"],
-    age: (row) => [number(row["fencing_token"]), isThere(row["outcome"]), isThere(row["stop"])],
+    age: (row) => [
+      number(row["fencing_token"]),
+      isThere(row["outcome"]),
+      isThere(row["suspended_at_ms"]),
+      isThere(row["stop"]),
+    ],
   },
   input: {
     key: ["session_no", "input_id"],

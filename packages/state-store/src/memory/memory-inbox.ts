@@ -3,6 +3,7 @@ import type { Grant } from "../identity.ts";
 import type {
   InboxStore,
   InputRecord,
+  Occupation,
   OfferRequest,
   OfferResult,
   PendingInput,
@@ -31,13 +32,14 @@ export class MemoryInbox implements InboxStore {
     const { sessionId, inputId, text, onBusy, runner, parent } = request;
     checkParent(this.#state.sessions.get(sessionId), request);
     const lease = this.#holder(request);
-    const told = lease ? { lease } : {};
+    const suspended = this.#state.suspendedTurn(this.#state.sessions.get(sessionId));
+    const told: Occupation = { ...(lease ? { lease } : {}), ...(suspended ? { suspended } : {}) };
     const known = this.#state.sessions.get(sessionId)?.inputs.get(inputId)?.record;
     const digest = digestOf(text);
     if (known && known.digest !== digest) return { kind: "conflict", input: known };
 
     const head = firstWaiter(this.#state.queueOf(this.#state.sessions.get(sessionId)), this.#state.now())?.input;
-    const isBusy = lease !== undefined || head !== undefined;
+    const isBusy = lease !== undefined || suspended !== undefined || head !== undefined;
     const leaves = isBusy && (onBusy === "queue" || onBusy === "steer");
     const adopts = !isBusy || onBusy === "wait" || onBusy === "interrupt";
     if (known && !mayBeOfferedAgain(known))

@@ -1,14 +1,18 @@
+import { wantsTurn } from "../child.ts";
 import { claim, firstWaiter } from "../decisions.ts";
 import type { Grant } from "../identity.ts";
-import type { PendingInput } from "../inbox.ts";
+import type { PendingInput, TakenInput } from "../inbox.ts";
 import type { AcquireRequest, AcquireResult, LeaseStore, LeaseView, ReleaseResult, RenewResult } from "../lease.ts";
-import type { Predecessor } from "../turn.ts";
+import type { Predecessor, SuspendedTurn } from "../turn.ts";
 import { absorbSpool } from "./memory-replay.ts";
 import { storeError } from "./memory-rows.ts";
-import type { LeaseRow } from "./memory-rows.ts";
+import type { LeaseRow, SessionRow } from "./memory-rows.ts";
 import type { MemoryState } from "./memory-state.ts";
 
-type Admission = { readonly kind: "free"; readonly input?: PendingInput } | Exclude<AcquireResult, { kind: "granted" }>;
+type Admission =
+  | { readonly kind: "free"; readonly input?: PendingInput }
+  | { readonly kind: "resumes"; readonly turn: SuspendedTurn }
+  | Exclude<AcquireResult, { kind: "granted" }>;
 
 type HeldRow = LeaseRow & Required<Pick<LeaseRow, "held">>;
 
@@ -38,6 +42,11 @@ export class MemoryLeases implements LeaseStore {
     if (row && lease && lease.standing !== "expired" && !standsAsJudged(row, request.reclaim))
       return { kind: "held", lease };
     const session = state.sessions.get(sessionId);
+    const suspended = state.suspendedTurn(session);
+    if (suspended) {
+      const mayResume = begin?.resumes === true && state.resumable(session) !== undefined;
+      return { kind: mayResume ? "resumes" : "suspended", turn: suspended };
+    }
     const queue = state.queueOf(session);
     if (!begin) {
       const waiter = firstWaiter(queue, state.now());
@@ -58,8 +67,8 @@ export class MemoryLeases implements LeaseStore {
     const standing = state.leases.get(sessionId);
     if (isHeld(standing) && standing.held.holder.holderId === holder.holderId) return this.#repeat(standing, request);
     const admission = this.#admit(request);
-    if (admission.kind !== "free") return admission;
-    if (begin && state.sessions.get(sessionId)?.turns.has(begin.turnId))
+    if (admission.kind !== "free" && admission.kind !== "resumes") return admission;
+    if (begin && admission.kind === "free" && state.sessions.get(sessionId)?.turns.has(begin.turnId))
       throw storeError("STORE_CONTRACT", `Turn ${begin.turnId} of session ${sessionId} has begun before.`, begin);
 
     absorbSpool(state, sessionId);
@@ -75,7 +84,11 @@ export class MemoryLeases implements LeaseStore {
       revision: session?.revision ?? 0,
       ...this.#predecessors(sessionId),
     } as const;
-    if (!begin || !admission.input || !session) return granted;
+    if (session && admission.kind === "resumes") {
+      const resumed = state.resume(session, admission.turn, fencingToken, holder);
+      return { ...granted, resumed, ...this.#firstInput(session, resumed.turnId) };
+    }
+    if (!begin || admission.kind === "resumes" || !admission.input || !session) return granted;
     session.turns.set(begin.turnId, {
       state: "running",
       sessionId,
@@ -91,7 +104,10 @@ export class MemoryLeases implements LeaseStore {
   #repeat({ fencingToken, held }: HeldRow, request: AcquireRequest): AcquireResult {
     const { sessionId, holder, ttlMs, begin } = request;
     const session = this.#state.sessions.get(sessionId);
-    const [input] = session && begin ? this.#state.takenBy(session, begin.turnId) : [];
+    const turn = this.#state.runningTurn(session);
+    // A turn that asks something has been suspended: this grant resumed it.
+    const resumed = turn?.approvals && turn.turnId !== begin?.turnId ? turn : undefined;
+    const { input } = session && begin ? this.#firstInput(session, resumed?.turnId ?? begin.turnId) : {};
     if (begin && !input)
       throw storeError(
         "STORE_CONTRACT",
@@ -100,7 +116,21 @@ export class MemoryLeases implements LeaseStore {
     const renewed = this.#held(held.holder, ttlMs, held.renewCount + 1, held.acquiredAtMs);
     this.#state.leases.set(sessionId, { fencingToken, held: renewed });
     const revision = session?.revision ?? 0;
-    return { kind: "granted", fencingToken, revision, ...this.#predecessors(sessionId), ...(input ? { input } : {}) };
+    return {
+      kind: "granted",
+      fencingToken,
+      revision,
+      ...this.#predecessors(sessionId),
+      ...(input ? { input } : {}),
+      ...(resumed ? { resumed } : {}),
+    };
+  }
+
+  /** What the turn took first: nobody overtakes, so it is the oldest that it holds. */
+  #firstInput(session: SessionRow, turnId: string): { readonly input?: TakenInput } {
+    const own = this.#state.takenBy(session, turnId).filter(wantsTurn);
+    const [input] = own.toSorted((left, right) => left.seq - right.seq);
+    return input ? { input } : {};
   }
 
   #predecessors(sessionId: string): { readonly predecessors?: readonly Predecessor[] } {

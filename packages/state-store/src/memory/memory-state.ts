@@ -6,14 +6,23 @@ import type { Host } from "@turnkeeper/kernel";
 import { wantsTurn } from "../child.ts";
 import { firstWaiter, nowOf, standingOf, withPredecessor } from "../decisions.ts";
 import type { BootInstant, QueuedInput } from "../decisions.ts";
-import { callsOf, takenEntry, unknownOutcome } from "../entry.ts";
+import { endByStop, unansweredCalls } from "../approval.ts";
+import { callsOf, notStarted, takenEntry, unknownOutcome } from "../entry.ts";
 import type { EntryDraft } from "../entry.ts";
-import type { Grant } from "../identity.ts";
+import type { Grant, Holder } from "../identity.ts";
 import type { InputEnd, PendingInput, TakenInput } from "../inbox.ts";
 import { digestOf } from "../json.ts";
 import type { HandOver, LeaseView } from "../lease.ts";
 import type { SpooledStep } from "../spool.ts";
-import type { EndedTurn, Predecessor, RunningTurn, SettledTurn } from "../turn.ts";
+import type {
+  EndedTurn,
+  OpenTurn,
+  Predecessor,
+  RunningTurn,
+  SettledTurn,
+  StopRequest,
+  SuspendedTurn,
+} from "../turn.ts";
 import { endUnbegunChildren, tellParent } from "./memory-children.ts";
 import { callKey } from "./memory-drafts.ts";
 import { newSession, storeError } from "./memory-rows.ts";
@@ -202,21 +211,32 @@ export class MemoryState {
   }
 
   /** Closes whatever the turn left open, in the one order that keeps PAIR-1 and INBOX-1: results, inputs, turn. */
-  closeTurn(session: SessionRow, turn: RunningTurn, end: TurnEnd): SettledTurn {
+  closeTurn(session: SessionRow, turn: OpenTurn, end: TurnEnd): SettledTurn {
     const open = [...session.openCalls.values()].filter((call) => call.turnId === turn.turnId);
+    const isSuspended = turn.state === "suspended";
     this.addEntries(
       session,
       turn.turnId,
       open.map((call) =>
-        this.#ownDraft(session, { key: `${turn.turnId}/${call.callId}/unknown`, body: unknownOutcome(call) }),
+        this.#ownDraft(
+          session,
+          isSuspended
+            ? { key: `${turn.turnId}/${call.callId}/not-run`, body: notStarted(call) }
+            : { key: `${turn.turnId}/${call.callId}/unknown`, body: unknownOutcome(call) },
+        ),
       ),
     );
     const inputs = this.takenBy(session, turn.turnId);
     for (const input of inputs) this.settle(session, input.inputId, end.outcome);
     endUnbegunChildren(this, session.sessionId, turn.turnId);
-    const { stop: _stop, ...facts } = turn;
+    const { sessionId, turnId, fencingToken, holder, startedAtMs, approvals } = turn;
     const ended: EndedTurn = {
-      ...facts,
+      sessionId,
+      turnId,
+      fencingToken,
+      holder,
+      startedAtMs,
+      ...(approvals ? { approvals } : {}),
       state: "ended",
       outcome: end.outcome,
       ...(end.reason === undefined ? {} : { reason: end.reason }),
@@ -245,8 +265,8 @@ export class MemoryState {
     });
   }
 
-  runningTurn(session: SessionRow | undefined): RunningTurn | undefined {
-    for (const turn of session?.turns.values() ?? []) if (turn.state === "running") return turn;
+  openTurn(session: SessionRow | undefined): OpenTurn | undefined {
+    for (const turn of session?.turns.values() ?? []) if (turn.state !== "ended") return turn;
     return undefined;
   }
 
@@ -255,6 +275,42 @@ export class MemoryState {
     const { sessionId } = turn;
     if (areLeft) this.predecessors.set(sessionId, withPredecessor(this.predecessors.get(sessionId), turn));
     else this.predecessors.delete(sessionId);
+  }
+
+  runningTurn(session: SessionRow | undefined): RunningTurn | undefined {
+    const turn = this.openTurn(session);
+    return turn?.state === "running" ? turn : undefined;
+  }
+
+  suspendedTurn(session: SessionRow | undefined): SuspendedTurn | undefined {
+    const turn = this.openTurn(session);
+    return turn?.state === "suspended" ? turn : undefined;
+  }
+
+  /** The suspended turn goes on under a new grant; undefined while it waits for answers. */
+  resumable(session: SessionRow | undefined): SuspendedTurn | undefined {
+    const turn = this.suspendedTurn(session);
+    return turn && unansweredCalls(turn).length === 0 ? turn : undefined;
+  }
+
+  resume(session: SessionRow, turn: SuspendedTurn, fencingToken: number, holder: Holder): RunningTurn {
+    const { sessionId, turnId, startedAtMs, approvals } = turn;
+    const running: RunningTurn = {
+      state: "running",
+      sessionId,
+      turnId,
+      fencingToken,
+      holder,
+      startedAtMs,
+      approvals,
+    };
+    session.turns.set(turnId, running);
+    return running;
+  }
+
+  /** A stop ends a suspended turn at once: nobody holds it who could. */
+  stopSuspended(session: SessionRow, turn: SuspendedTurn, stop: StopRequest): SettledTurn {
+    return this.closeTurn(session, turn, endByStop(turn, stop));
   }
 
   /** Ends a turn whose holder did not: its inputs are interrupted, never silently run again; later grants are told. */

@@ -1,18 +1,23 @@
+import { withAnswer } from "../approval.ts";
+import { wantsTurn } from "../child.ts";
+import type { AnswerRequest, AnswerResult, AskedCall, SuspendRequest, SuspendResult } from "../approval.ts";
 import type { Grant } from "../identity.ts";
 import type { TakenInput } from "../inbox.ts";
 import type {
   EndRequest,
   EndResult,
+  OpenTurnView,
   RequestStopResult,
-  RunningTurnView,
   SettleForeignResult,
   StopRequest,
+  SuspendedTurn,
   TurnRecord,
   TurnStore,
 } from "../turn.ts";
 import { absorbSpool } from "./memory-replay.ts";
-import { checkPairing, unknownDrafts } from "./memory-drafts.ts";
+import { callKey, checkPairing, unknownDrafts } from "./memory-drafts.ts";
 import { storeError } from "./memory-rows.ts";
+import type { SessionRow } from "./memory-rows.ts";
 import type { MemoryState } from "./memory-state.ts";
 
 export class MemoryTurns implements TurnStore {
@@ -80,7 +85,12 @@ export class MemoryTurns implements TurnStore {
       state.addEntries(session, turnId, drafts);
       state.closeTurn(session, turn, request);
       state.noteProcesses(turn, request.leavesProcesses);
-    } else if (drafts.length > 0 || turn.outcome !== request.outcome || turn.reason !== request.reason) {
+    } else if (
+      turn.state === "suspended" ||
+      drafts.length > 0 ||
+      turn.outcome !== request.outcome ||
+      turn.reason !== request.reason
+    ) {
       // Settled by somebody else, or repeated with another ending: what stands, stands.
       return { kind: "stale-token" };
     }
@@ -99,14 +109,76 @@ export class MemoryTurns implements TurnStore {
     return { kind: "settled", ...(turn ? { turn } : {}), ...state.handOver(grant.sessionId) };
   }
 
+  async suspend({ grant, turnId, callIds, usage, leavesProcesses }: SuspendRequest): Promise<SuspendResult> {
+    const state = this.#state;
+    const known = state.sessions.get(grant.sessionId);
+    const own = known?.turns.get(turnId);
+    const isOwn = own?.fencingToken === grant.fencingToken && own.holder.holderId === grant.holderId;
+    // Repeated after an outcome that was not known: what stands is told again.
+    if (known && isOwn && own.state === "suspended")
+      return { kind: "suspended", turn: own, pendingCount: state.queueOf(known).length };
+    if (!state.grantStands(grant)) return { kind: "stale-token" };
+    const { session, turn } = state.runningIn(grant.sessionId, turnId);
+    const { stop, ...facts } = turn;
+    const suspended: SuspendedTurn = {
+      ...facts,
+      state: "suspended",
+      suspendedAtMs: state.wallMs(),
+      approvals: [...(turn.approvals ?? []), ...this.#asked(session, turnId, turn.approvals ?? [], callIds)],
+      ...(usage ? { usage } : {}),
+    };
+    session.turns.set(turnId, suspended);
+    state.noteProcesses(turn, leavesProcesses);
+    state.free(grant.sessionId);
+    if (!stop) return { kind: "suspended", turn: suspended, pendingCount: state.queueOf(session).length };
+    const settled = state.stopSuspended(session, suspended, stop);
+    return { kind: "stopped", settled, ...state.handOver(grant.sessionId) };
+  }
+
+  /** The calls as they are asked about; rejects what nobody could answer or go on with. */
+  #asked(
+    session: SessionRow,
+    turnId: string,
+    before: readonly AskedCall[],
+    callIds: readonly string[],
+  ): readonly AskedCall[] {
+    const refused = (why: string): Error =>
+      storeError("STORE_CONTRACT", `Turn ${turnId} of session ${session.sessionId} cannot be suspended: ${why}.`, {
+        turnId,
+      });
+    if (callIds.length === 0) throw refused("it asks about no call");
+    if (!this.#state.takenBy(session, turnId).some(wantsTurn)) throw refused("it holds no input");
+    return callIds.map((callId, index) => {
+      const call = session.openCalls.get(callKey(turnId, callId));
+      const isAsked = before.some((asked) => asked.callId === callId) || callIds.indexOf(callId) < index;
+      if (!call || isAsked) throw refused(`call ${callId} is not open, or was asked about before`);
+      return { callId, name: call.name, askedAtMs: this.#state.wallMs() };
+    });
+  }
+
+  async answer({ sessionId, callId, turnId, decision, by }: AnswerRequest): Promise<AnswerResult> {
+    const session = this.#state.sessions.get(sessionId);
+    const turn = [...(session?.turns.values() ?? [])].at(-1);
+    if (!session || !turn || turn.turnId !== (turnId ?? turn.turnId)) return { kind: "nothing-asked" };
+    const { approvals = [] } = turn;
+    const known = approvals.find((asked) => asked.callId === callId)?.answer;
+    if (known) return { kind: "already-answered", answer: known };
+    const answer = { decision, by, atMs: this.#state.wallMs() };
+    const answered = turn.state === "suspended" ? withAnswer(approvals, callId, answer) : undefined;
+    if (turn.state !== "suspended" || !answered) return { kind: "nothing-asked" };
+    const asking: SuspendedTurn = { ...turn, approvals: answered };
+    session.turns.set(turn.turnId, asking);
+    return { kind: "recorded", turn: asking };
+  }
+
   async read(sessionId: string, turnId: string): Promise<TurnRecord | undefined> {
     return this.#state.sessions.get(sessionId)?.turns.get(turnId);
   }
 
-  async running(sessionId?: string): Promise<readonly RunningTurnView[]> {
-    const views: RunningTurnView[] = [];
+  async running(sessionId?: string): Promise<readonly OpenTurnView[]> {
+    const views: OpenTurnView[] = [];
     for (const session of this.#state.sessions.values()) {
-      const turn = this.#state.runningTurn(session);
+      const turn = this.#state.openTurn(session);
       if (!turn || (sessionId !== undefined && sessionId !== session.sessionId)) continue;
       const lease = this.#state.leaseView(session.sessionId);
       views.push({ turn, ...(lease ? { lease } : {}), pendingCount: this.#state.pendingCount(session) });
@@ -120,9 +192,13 @@ export class MemoryTurns implements TurnStore {
     fencingToken?: number,
   ): Promise<RequestStopResult> {
     const session = this.#state.sessions.get(sessionId);
-    const turn = this.#state.runningTurn(session);
+    const turn = this.#state.openTurn(session);
     if (!session || !turn || turn.fencingToken !== (fencingToken ?? turn.fencingToken))
       return { kind: "nothing-running" };
+    if (turn.state === "suspended") {
+      const settled = this.#state.stopSuspended(session, turn, { ...stop, atMs: this.#state.wallMs() });
+      return { kind: "stopped", settled, ...this.#state.handOver(sessionId) };
+    }
     const isStronger = turn.stop === undefined || (stop.hard && !turn.stop.hard);
     const asked = isStronger ? { ...turn, stop: { ...stop, atMs: this.#state.wallMs() } } : turn;
     session.turns.set(turn.turnId, asked);

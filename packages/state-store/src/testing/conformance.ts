@@ -1,4 +1,5 @@
 import { appendCases } from "./cases/append-cases.ts";
+import { approvalCases } from "./cases/approval-cases.ts";
 import { childCases } from "./cases/child-cases.ts";
 import { compactionCases } from "./cases/compaction-cases.ts";
 import { compactionHealthCases } from "./cases/compaction-health-cases.ts";
@@ -32,6 +33,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...queueCases,
   ...turnCases,
   ...stopCases,
+  ...approvalCases,
   ...settlementCases,
   ...appendCases,
   ...retryCases,

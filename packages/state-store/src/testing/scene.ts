@@ -175,7 +175,8 @@ export async function inputOf(store: StateStore, inputId: string): Promise<Input
 export async function runningOf(store: StateStore, sessionId: string = session): Promise<RunningTurn | undefined> {
   const views = await store.turns.running(sessionId);
   assert.ok(views.length <= 1, `session ${sessionId} runs ${views.length} turns`);
-  return views[0]?.turn;
+  const turn = views[0]?.turn;
+  return turn?.state === "running" ? turn : undefined;
 }
 
 /** Runs `act`, which must leave everything the store has of the session as it was. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { CodedError } from "@turnkeeper/kernel";
+import { unansweredCalls } from "../approval.ts";
 import type { StateStore } from "../state-store.ts";
 import type { AppendRequest, SearchHit } from "../transcript.ts";
 import { createComparable } from "./comparable.ts";
@@ -139,6 +140,18 @@ class ScriptPlay {
         return this.#delegate(play, step);
       case "answer-child":
         return this.#answerChild(play, step);
+      case "suspend":
+        return this.#suspend(play, step);
+      case "answer": {
+        const asking = (play.records?.turns ?? []).findLast(({ approvals }) => approvals !== undefined);
+        const approvals = asking?.approvals ?? [];
+        const wanted = approvals.findLast(({ answer }) => answer !== undefined);
+        const asked = (step.isSecond ? wanted : unansweredCalls({ approvals })[0]) ?? approvals.at(-1);
+        const callId = asked?.callId ?? "call-none";
+        const turnId = step.namesOther ? { turnId: "turn-none" } : {};
+        const by = `step ${this.#stepCount}`;
+        return store.turns.answer({ sessionId, callId, decision: step.decision, by, ...turnId });
+      }
       case "settle-foreign": {
         const known = play.grantOf(step.age);
         const settled = await store.turns.settleForeign(known.grant);
@@ -151,12 +164,10 @@ class ScriptPlay {
         return store.inbox.withdraw(sessionId, step.inputId, step.end);
       case "abandon":
         return { kind: (await store.inbox.abandon(sessionId, runnerOf(step.actor).runnerId)) > 0 ? "some" : "none" };
-      case "request-stop":
-        return store.turns.requestStop(sessionId, {
-          hard: step.hard,
-          reason: "user-stop",
-          by: `step ${this.#stepCount}`,
-        });
+      case "request-stop": {
+        const stop = { hard: step.hard, reason: "user-stop", by: `step ${this.#stepCount}` } as const;
+        return store.turns.requestStop(sessionId, stop);
+      }
       case "delete": {
         const deleted = await store.sessions.delete(sessionId);
         // What was granted before stays on record: a late holder goes on writing, and must be fenced off.
@@ -210,7 +221,9 @@ class ScriptPlay {
       holder,
       ttlMs: step.ttlMs,
       ...(reclaim ? { reclaim } : {}),
-      ...(step.begins ? { begin: { turnId, runnerId: runnerOf(repeats?.runner ?? step.actor).runnerId } } : {}),
+      ...(step.begins
+        ? { begin: { turnId, runnerId: runnerOf(repeats?.runner ?? step.actor).runnerId, resumes: step.resumes } }
+        : {}),
     });
     if (answer.kind !== "granted") return answer;
     const { fencingToken } = answer;
@@ -221,6 +234,15 @@ class ScriptPlay {
     play.greatestToken = fencingToken;
     const grant = { sessionId, holderId: holder.holderId, fencingToken };
     for (const older of play.grants) older.isRunning = false;
+    if (answer.resumed) {
+      const { turnId: resumedId } = answer.resumed;
+      const before = play.records?.turns.find((turn) => turn.turnId === resumedId);
+      assert.ok(before?.state === "suspended", `a turn was resumed that was ${before?.state}`);
+      assert.deepEqual(unansweredCalls(before), [], "a turn was resumed with a question open");
+      const openCalls = play.openCallsOf(resumedId);
+      play.grants.unshift(new GrantPlay(grant, { runner: step.actor, turnId: resumedId, isRunning: true, openCalls }));
+      return { ...answer, kind: "resumed" };
+    }
     play.grants.unshift(new GrantPlay(grant, { runner: step.actor, turnId, isRunning: step.begins }));
     return answer.predecessors ? { ...answer, kind: "granted-over-predecessor" } : answer;
   }
@@ -339,6 +361,19 @@ class ScriptPlay {
     if (answer.kind !== "ended") return answer;
     known.isRunning = false;
     play.lastEnd = request;
+    return answer;
+  }
+
+  async #suspend(play: SessionPlay, step: Extract<ScriptAction, { kind: "suspend" }>): Promise<Answer> {
+    const known = play.grantOf(step.age);
+    const { grant, turnId } = known;
+    const entries = known.drafts(`${this.#stepCount}`, ["call"]);
+    const made = await this.#store.transcript.append({ grant, turnId, entries });
+    if (made.kind !== "committed") return made;
+    known.wrote(entries);
+    const callIds = step.isStray ? ["call-none"] : known.openCalls.slice(0, step.callCount);
+    const answer = await this.#store.turns.suspend({ grant, turnId, callIds });
+    if (answer.kind !== "stale-token") known.isRunning = false;
     return answer;
   }
 

@@ -4,6 +4,7 @@
  * newest grant, the one before), so that any part of a failing script is again a script.
  */
 import type { Random } from "@turnkeeper/kernel";
+import type { CallDecision } from "../approval.ts";
 import type { OnBusy } from "../inbox.ts";
 import type { TurnOutcome } from "../turn.ts";
 
@@ -32,6 +33,8 @@ export type ScriptAction =
       /** Names a grant to take over, of this age; `repeat` asks again as the holder of the newest grant. */
       readonly reclaims?: GrantAge;
       readonly isRepeat: boolean;
+      /** Would go on with a suspended turn. */
+      readonly resumes: boolean;
     }
   | { readonly kind: "renew"; readonly age: GrantAge; readonly ttlMs: number }
   | { readonly kind: "release"; readonly age: GrantAge }
@@ -72,6 +75,15 @@ export type ScriptAction =
     }
   /** A step with nothing but a text, which settles the notice of a child that waits. */
   | { readonly kind: "answer-child"; readonly age: GrantAge }
+  /** Makes a call and asks about so many of the turn's open ones, at most; a stray asks about one that is not open. */
+  | { readonly kind: "suspend"; readonly age: GrantAge; readonly callCount: number; readonly isStray: boolean }
+  /** Answers the oldest open question, or again the newest that was answered. */
+  | {
+      readonly kind: "answer";
+      readonly isSecond: boolean;
+      readonly decision: CallDecision;
+      readonly namesOther: boolean;
+    }
   | { readonly kind: "settle-foreign"; readonly age: GrantAge }
   | { readonly kind: "withdraw"; readonly inputId: string; readonly end: "cancelled" | "expired" }
   | { readonly kind: "abandon"; readonly actor: string }
@@ -100,6 +112,8 @@ const weights: readonly (readonly [ScriptAction["kind"], number])[] = [
   ["acquire", 20],
   ["append", 20],
   ["end", 8],
+  ["suspend", 5],
+  ["answer", 8],
   ["keep", 6],
   ["compact", 6],
   ["note-health", 3],
@@ -114,14 +128,14 @@ const weights: readonly (readonly [ScriptAction["kind"], number])[] = [
   ["settle-foreign", 3],
   ["load", 3],
   ["abandon", 2],
-  ["request-stop", 2],
+  ["request-stop", 3],
   ["search", 3],
   ["set-title", 1],
   ["list", 2],
   ["jump-wall", 2],
   ["reopen", 2],
   ["delete", 1],
-  ["transplant", 2],
+  ["transplant", 3],
   ["reboot", 1],
 ];
 
@@ -156,6 +170,7 @@ export function randomScript(random: Pick<Random, "unit">, stepCount = 60): read
           begins: chance(0.85),
           ttlMs: ttlMs(),
           isRepeat: chance(0.05),
+          resumes: chance(0.8),
         } as const;
         return chance(0.25) ? { ...ask, reclaims: age() } : ask;
       }
@@ -183,6 +198,15 @@ export function randomScript(random: Pick<Random, "unit">, stepCount = 60): read
         const last = chance(0.5) ? entries() : [];
         return { kind, age: age(), outcome, entries: last, releases: chance(0.85), isRepeat: chance(0.2) };
       }
+      case "suspend":
+        return { kind, age: age(), callCount: chance(0.7) ? 1 : 2, isStray: chance(0.1) };
+      case "answer":
+        return {
+          kind,
+          isSecond: chance(0.2),
+          decision: pick(["allow", "allow", "deny"] as const),
+          namesOther: chance(0.1),
+        };
       case "withdraw":
         return { kind, inputId: inputId(), end: pick(["cancelled", "expired"] as const) };
       case "abandon":

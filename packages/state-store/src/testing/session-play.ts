@@ -15,13 +15,26 @@ export class GrantPlay {
   readonly runner: string;
   turnId: string;
   isRunning: boolean;
-  #openCalls: readonly string[] = [];
+  #openCalls: readonly string[];
 
-  constructor(grant: Grant, turn: { readonly runner: string; readonly turnId: string; readonly isRunning: boolean }) {
+  constructor(
+    grant: Grant,
+    turn: {
+      readonly runner: string;
+      readonly turnId: string;
+      readonly isRunning: boolean;
+      readonly openCalls?: readonly string[];
+    },
+  ) {
+    this.#openCalls = turn.openCalls ?? [];
     this.grant = grant;
     this.runner = turn.runner;
     this.turnId = turn.turnId;
     this.isRunning = turn.isRunning;
+  }
+
+  get openCalls(): readonly string[] {
+    return this.#openCalls;
   }
 
   /** Begins another turn, whose calls are its own. */
@@ -67,6 +80,15 @@ export class SessionPlay {
 
   constructor(sessionId: string) {
     this.sessionId = sessionId;
+  }
+
+  /** The calls of a turn that have no result. */
+  openCallsOf(turnId: string): readonly string[] {
+    const bodies = (this.records?.entries ?? []).flatMap((entry) =>
+      entry.turnId === turnId && !entry.late ? [entry.body] : [],
+    );
+    const closed = new Set(bodies.flatMap((body) => (body.role === "tool" ? [body.callId] : [])));
+    return bodies.flatMap(callsOf).flatMap(({ callId }) => (closed.has(callId) ? [] : [callId]));
   }
 
   /** The grant of this age; one that was never given where there is none. */

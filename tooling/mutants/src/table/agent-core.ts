@@ -586,7 +586,7 @@ export const agentCoreMutations: readonly Mutation[] = mutationsOf("agent-core",
   {
     id: "stop-not-told-to-the-holder",
     file: "stop",
-    find: 'if (result.kind === "requested") void deps.presence.wake(result.turn.holder, sessionId).catch(() => "unknown");',
+    find: 'if (turn) void deps.presence.wake(turn.holder, sessionId).catch(() => "unknown");',
     replace: "",
     guards: "7.18",
     tests: ["reaping"],
