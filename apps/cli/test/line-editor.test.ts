@@ -1,6 +1,10 @@
 import { virtualHost } from "@turnkeeper/kernel/testing";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ChatHistory } from "../src/chat/editing/chat-history.ts";
+import { KeyDecoder } from "../src/chat/editing/key-decoder.ts";
+import { LineEditing } from "../src/chat/editing/line-editing.ts";
+import { placeOf, textRows } from "../src/chat/editing/text-rows.ts";
 import { LineEditor } from "../src/chat/line-editor.ts";
 import { Screen } from "../src/display/screen.ts";
 import { FakeTerminal } from "./inside/fake-terminal.ts";
@@ -315,6 +319,70 @@ describe("the terminal", () => {
       expect(rest.length).toBe(Math.ceil(57 / (columns - 3)));
     }
     editor.close();
+  });
+
+  it("shows what was typed after any keys, notes and sizes", () => {
+    const reached = { resizedNarrower: 0, severalRows: 0, notes: 0, wide: 0 };
+    const pressed = fc.constantFrom(
+      ...[
+        "a",
+        "b c",
+        "日本",
+        "e\u0301",
+        "👩‍👩‍👧",
+        "\t",
+        "\u007f",
+        "\u0001",
+        "\u0005",
+        "\u000b",
+        "\u0015",
+        "\u0017",
+        "\u0019",
+      ],
+      ...[up, down, left, `${escape}[C`, `${escape}\r`, `${escape}[3~`, `${escape}b`, `${escape}f`, `${escape}d`],
+      ...["a text of some length, ", `${escape}[200~x\ny${escape}[201~`],
+    );
+    const step = fc.oneof(
+      { weight: 8, arbitrary: pressed.map((keys) => ({ keys })) },
+      { weight: 2, arbitrary: fc.integer({ min: 8, max: 40 }).map((columns) => ({ columns })) },
+      { weight: 1, arbitrary: fc.constant({ note: "note" }) },
+    );
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        const { terminal, screen, editor } = bench({ columns: 20, rows: 400 });
+        const twin = new LineEditing({
+          history: new ChatHistory({ texts: [], add: () => {} }),
+          columns: () => terminal.columns - 3,
+        });
+        const decoder = new KeyDecoder();
+        const above: string[] = [];
+        editor.prompt();
+        for (const one of steps) {
+          if ("keys" in one) {
+            terminal.type(one.keys);
+            for (const key of decoder.decode(Buffer.from(one.keys))) twin.take(key);
+          } else if ("columns" in one) {
+            if (one.columns < terminal.columns) reached.resizedNarrower++;
+            terminal.resize(one.columns, 400);
+          } else {
+            screen.note(one.note);
+            above.push(one.note);
+            reached.notes++;
+          }
+          const rows = textRows(twin.text, terminal.columns - 3);
+          const shown = rows.map((row, index) => ((index === 0 ? "› " : "  ") + row.shown).trimEnd());
+          while (shown.at(-1) === "") shown.pop();
+          expect(terminal.lines).toEqual([...above, ...shown]);
+          const place = placeOf(twin.text, rows, twin.cursor);
+          expect(terminal.cursor).toEqual({ row: above.length + place.row, column: place.column + 2 });
+          if (rows.length > 2) reached.severalRows++;
+          if (twin.text.includes("日")) reached.wide++;
+        }
+        editor.close();
+      }),
+      { numRuns: 300 },
+    );
+    for (const count of Object.values(reached)) expect(count).toBeGreaterThan(100);
   });
 
   it("is cleared by Ctrl-L, and the line stays", () => {

@@ -163,18 +163,27 @@ export async function runShell(script: string, options: CliOptions): Promise<Cli
   return shell.ended;
 }
 
-/** A command on a terminal of its own, which `script` of util-linux makes. Standard error goes to the terminal too. */
-export function startOnTerminal(args: readonly string[], options: CliOptions): RunningCli {
+/** Any command on a terminal of its own, which `script` of util-linux makes. Standard error goes to the terminal too. */
+function onTerminal(command: string, options: CliOptions): RunningCli {
   ensureBuilt();
-  // Without a shell in between, which would die of Ctrl-C by itself.
-  const command = ["exec", process.execPath, mainFile, ...args]
-    .map((word) => (word === "exec" ? word : `'${word}'`))
-    .join(" ");
   const child = spawn("script", ["--quiet", "--flush", "--return", "--command", command, "/dev/null"], {
     env: { ...environmentOf(options), TERM: "xterm-256color", ...options.env },
     cwd: options.cwd ?? options.home,
   });
   return new RunningCli(child);
+}
+
+/** The program on a terminal of its own. */
+export function startOnTerminal(args: readonly string[], options: CliOptions): RunningCli {
+  // Without a shell in between, which would die of Ctrl-C by itself.
+  const words = [process.execPath, mainFile, ...args].map((word) => `'${word}'`);
+  return onTerminal(["exec", ...words].join(" "), options);
+}
+
+/** A shell with job control on a terminal of its own. `$CLI` is the program. */
+export function startShellOnTerminal(options: CliOptions): RunningCli {
+  const env = { ...options.env, CLI: `${process.execPath} ${mainFile}`, PS1: "shell> " };
+  return onTerminal("exec bash --norc --noprofile -i", { ...options, env });
 }
 
 /** The events of `--json`. */

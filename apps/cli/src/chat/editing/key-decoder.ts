@@ -18,7 +18,6 @@ const byFinal: Readonly<Record<string, string>> = {
   D: "left",
   F: "end",
   H: "home",
-  M: "enter",
 };
 const byNumber: Readonly<Record<string, string>> = {
   1: "home",
@@ -184,10 +183,15 @@ export class KeyDecoder {
     const [all, parameters = "", final = found[4] ?? ""] = found;
     if (all === pasteStart.slice(1)) this.#isPasting = true;
     else {
-      const key = this.#named(found[3] === undefined ? parameters : `1;${found[3] || 1}`, final);
+      const key = found[3] === undefined ? this.#named(parameters, final) : this.#applicationKey(found[3], final);
       if (key) keys.push(key);
     }
     return from + all.length;
+  }
+
+  /** Keys in the mode that full-screen programs leave behind, and Enter of the number pad. */
+  #applicationKey(modifier: string, final: string): Key | undefined {
+    return final === "M" ? press("enter") : this.#pressed(byFinal[final], modifier || undefined);
   }
 
   #named(parameters: string, final: string): Key | undefined {
