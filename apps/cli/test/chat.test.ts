@@ -80,10 +80,32 @@ describe("a chat without a terminal", () => {
       "/resume old\n/model demo/tools\nWhat did I ask before?\n/new\nWhat did I ask before?\n/resume nobody\n/model acme/x\n";
     const result = await runInside(["chat", "--session", "s"], { home, stdin });
     expect(result.stdout).toContain('"remember me"');
-    expect(result.stderr).toContain("Session old, 2 entries so far.");
+    expect(result.stderr).toContain("Session old, 2 entries so far: remember me");
     expect(result.stderr).toContain("There is no session nobody");
     expect(result.stderr).toContain('unknown provider "acme"');
     expect(result.code).toBe(2);
+  });
+
+  it("lists the last sessions, and shows how the one that is gone on with ended", async () => {
+    const home = makeHome(demo);
+    await runInside(["run", `remember \u001b[2J${"日本語 ".repeat(40)}`, "--session", "old"], { home });
+    const stdin = "/resume\n/resume old\n/stop\n/stop now\n/steer\n";
+    const result = await runInside(["chat", "--session", "s"], { home, stdin });
+    expect(result).toMatchObject({ code: 0, stdout: "" });
+    const lines = result.stderr.split("\n");
+    expect(lines).toContainEqual(expect.stringMatching(/^old +2 entries +1 turn .*…$/));
+    expect(lines).toContainEqual(expect.stringMatching(/^Session old, 2 entries so far: .*…$/));
+    expect(result.stderr).not.toContain("\u001b");
+    for (const told of [
+      "/resume ID goes on with one of them.",
+      "You said: remember [2J",
+      "Nothing runs on this session.",
+      "/stop takes nothing, or the word hard.",
+      "/steer needs a text.",
+    ])
+      expect(result.stderr).toContain(told);
+    const none = await runInside(["chat"], { home: makeHome(demo), stdin: "/resume\n" });
+    expect(none.stderr).toContain("There are no sessions yet.");
   });
 
   it("gives --input-id to its first message, which is answered once", async () => {
@@ -201,6 +223,18 @@ describe("a chat on a terminal", () => {
     expect(await chat.ended).toMatchObject({ code: 0 });
   });
 
+  it("says that it leaves once the turn has ended, and leaves then", async () => {
+    const gate = makeGate();
+    const { chat, type } = await chatWith(openAiGatedText(gate, "first ", "half"));
+    type("hello\r");
+    await chat.sees(/first/, "screen");
+    type("/exit\r");
+    await chat.sees(/Leaving once the turn has ended/, "screen");
+    gate.open();
+    expect(await chat.ended).toMatchObject({ code: 0 });
+    expect(chat.screen).toContain("half");
+  });
+
   it("asks before a command runs, shows it in full, and takes no for an answer", async () => {
     const { chat, type, home } = await chatWith(
       openAiCall("shell", '{"command":"touch made\\u001b[2K"}'),
@@ -211,6 +245,8 @@ describe("a chat on a terminal", () => {
       /shell asks to run:[^]*command: touch made\[2K[^]*Allow\? \[y\]es, \[n\]o, \[a\]lways shell/,
       "screen",
     );
+    type("/why\r");
+    await chat.sees(/Allow\?[^]*The turn waits for somebody to allow or deny shell[^]*Allow\?/, "screen");
     type("what?\r");
     await chat.sees(/Allow\?[^]*what\?[^]*Allow\?/, "screen");
     type("n\r");

@@ -3,7 +3,7 @@ import type { AskLine } from "../approval.ts";
 import { exitCode } from "../exit-code.ts";
 import { exitCodeOfTurn } from "../failure-code.ts";
 import { chatActions } from "./chat-actions.ts";
-import { commandWords } from "./chat-command.ts";
+import { commandWords, isChatCommand } from "./chat-command.ts";
 import type { ChatParts } from "./chat-parts.ts";
 import { ChatHistory } from "./editing/chat-history.ts";
 import { HistoryFile } from "./editing/history-file.ts";
@@ -35,7 +35,14 @@ export async function chatByHand(parts: ChatParts, answerWith: (ask: AskLine) =>
     },
     onEnd: () => departure.leave(),
   });
-  answerWith(input.ask);
+  answerWith(async (question, signal) => {
+    for (;;) {
+      const answer = await input.ask(question, signal);
+      if (answer === undefined || !isChatCommand(answer)) return answer;
+      // A turn can be stopped, and looked into, while it asks.
+      await takeLine(answer, parts, actions);
+    }
+  });
   departure.onLeave(() => lines.end());
   // A terminal that is gone reads as an error, not as an end.
   io.stdin.on("error", () => departure.leave());

@@ -3,10 +3,24 @@ import { systemHost } from "@turnkeeper/kernel";
 import { openChosenModel, seatAgent } from "../agent-set-up.ts";
 import { cliError } from "../cli-error.ts";
 import { contextLines } from "../display/context-text.ts";
+import { sessionLines } from "../display/session-lines.ts";
 import { stateLines } from "../display/session-state-text.ts";
+import { clipped } from "../display/style.ts";
+import { entryText } from "../display/transcript-text.ts";
 import { readSessionState } from "../session-state.ts";
 import type { ChatActions } from "./chat-command.ts";
 import type { ChatParts } from "./chat-parts.ts";
+
+const titleWidth = 60;
+/** What somebody who comes back the next day needs: the last question, and how its answer ended. */
+const recalledEntriesMax = 2;
+const recalledLinesMax = 12;
+const listedSessionsMax = 10;
+
+function lastLines(text: string): readonly string[] {
+  const lines = text.split("\n");
+  return lines.length > recalledLinesMax ? [lines[0] ?? "", "…", ...lines.slice(-recalledLinesMax)] : lines;
+}
 
 /** What the slash commands of this chat do. */
 export function chatActions(parts: ChatParts): ChatActions {
@@ -15,7 +29,11 @@ export function chatActions(parts: ChatParts): ChatActions {
   return {
     conversation,
     say,
-    leave: () => departure.leave(),
+    leave: () => {
+      if (conversation.isRunning && !departure.isLeaving)
+        say("Leaving once the turn has ended; Ctrl-C or /stop ends it.");
+      departure.leave();
+    },
     describeModel: () => `The model is ${conversation.seated.model.id}.`,
     changeModel: async (name) => {
       const model = await openChosenModel(io, context, { name, source: "--model" });
@@ -31,9 +49,20 @@ export function chatActions(parts: ChatParts): ChatActions {
     resume: async (id) => {
       const sessionId = checkedSessionId(id);
       const session = await seat.store.sessions.read(sessionId);
-      if (!session) throw cliError("NOT_FOUND", `There is no session ${sessionId}; /new starts one.`);
+      if (!session)
+        throw cliError("NOT_FOUND", `There is no session ${sessionId}; /resume lists those that are there.`);
       conversation.sessionId = sessionId;
-      say(`Session ${sessionId}, ${session.entryCount} entries so far.`);
+      const title = session.title === undefined ? "" : `: ${clipped(session.title, titleWidth)}`;
+      say(`Session ${sessionId}, ${session.entryCount} entries so far${title}`);
+      const { entries } = await seat.store.transcript.load(sessionId, { all: true, limit: recalledEntriesMax });
+      const { noteStyle, stderr } = screen;
+      for (const entry of entries) for (const line of lastLines(entryText(entry, noteStyle, stderr.columns))) say(line);
+    },
+    listSessions: async () => {
+      const { sessions } = await seat.store.sessions.list({ limit: listedSessionsMax });
+      if (sessions.length === 0) return say("There are no sessions yet.");
+      for (const line of sessionLines(sessions, screen.stderr.columns)) say(line);
+      return say("/resume ID goes on with one of them.");
     },
     why: async () => {
       const state = await readSessionState({ ...seat, place: context.place }, conversation.sessionId);

@@ -9,6 +9,7 @@ export interface ChatActions {
   changeModel(name: string): Promise<void>;
   describeModel(): string;
   resume(sessionId: string): Promise<void>;
+  listSessions(): Promise<void>;
   startNew(): void;
   why(): Promise<void>;
   context(): Promise<void>;
@@ -33,7 +34,15 @@ function whenIdle(work: (actions: ChatActions, argument: string) => void | Promi
 const commands: readonly ChatCommand[] = [
   { name: "help", help: "list these commands", run: (actions) => help(actions) },
   { name: "new", help: "start a new session", run: whenIdle((actions) => actions.startNew()) },
-  { name: "resume", argument: "ID", help: "go on with a session", run: whenIdle((actions, id) => actions.resume(id)) },
+  {
+    name: "resume",
+    argument: "[ID]",
+    help: "list the last sessions, or go on with one",
+    run: (actions, id) => {
+      if (id === "") return actions.listSessions();
+      return whenIdle((one, chosen) => one.resume(chosen))(actions, id);
+    },
+  },
   {
     name: "model",
     argument: "[PROVIDER/MODEL]",
@@ -43,7 +52,12 @@ const commands: readonly ChatCommand[] = [
       return whenIdle((one, chosen) => one.changeModel(chosen))(actions, name);
     },
   },
-  { name: "stop", help: "stop the running turn (Ctrl-C does too, twice at once)", run: (actions) => stop(actions) },
+  {
+    name: "stop",
+    argument: "[hard]",
+    help: "stop the running turn, or end it at once (Ctrl-C does too, twice at once)",
+    run: (actions, how) => stop(actions, how),
+  },
   {
     name: "steer",
     argument: "TEXT",
@@ -80,12 +94,14 @@ function help(actions: ChatActions): void {
   actions.say("While a turn runs, what you type steers it; its output waits as long as there is text on your line.");
 }
 
-async function stop(actions: ChatActions): Promise<void> {
+async function stop(actions: ChatActions, how: string): Promise<void> {
+  if (how !== "" && how !== "hard") return actions.say("/stop takes nothing, or the word hard.");
   const by = `/stop, pid ${process.pid}`;
+  const hard = how === "hard";
   const { conversation } = actions;
-  if (conversation.stop({ hard: false, by })) return;
-  const result = await conversation.seated.agent.stop(conversation.sessionId, { by });
-  actions.say(
+  if (conversation.stop({ hard, by })) return undefined;
+  const result = await conversation.seated.agent.stop(conversation.sessionId, { by, hard });
+  return actions.say(
     result.kind === "requested" ? `Asked pid ${result.turn.holder.pid} to stop.` : "Nothing runs on this session.",
   );
 }

@@ -1,6 +1,5 @@
 import { CodedError } from "@turnkeeper/kernel";
 import { failureLine } from "../cli-error.ts";
-import { complain } from "../command-io.ts";
 import { printable } from "../display/style.ts";
 import { exitCode } from "../exit-code.ts";
 import { exitCodeOfError } from "../failure-code.ts";
@@ -18,7 +17,7 @@ export async function takeLine(line: string, parts: ChatParts, actions: ChatActi
   } catch (error) {
     // A mistake, or a store that is busy, does not end the conversation; a defect does.
     if (!CodedError.is(error)) throw error;
-    complain(parts.io, printable(failureLine(error)));
+    parts.screen.note(`turnkeeper: ${printable(failureLine(error))}`);
     return exitCodeOfError(error);
   }
 }

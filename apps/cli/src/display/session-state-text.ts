@@ -3,6 +3,7 @@ import type { LeaseView } from "@turnkeeper/state-store";
 import { isoTime } from "@turnkeeper/gateway/json";
 import type { Pulse, SessionState } from "../session-state.ts";
 import { stopsInMs, whatIsNext } from "../what-is-next.ts";
+import { oneLine } from "../one-line.ts";
 import { holderText } from "./finished-line.ts";
 import { printable } from "./style.ts";
 import type { Style } from "./style.ts";
@@ -39,8 +40,8 @@ const progressText = (status: TurnStatus | undefined): string =>
 /** A session's state for a person. Times are wall times: they are shown, nothing is decided by them. */
 export function stateLines(state: SessionState, nowMs: number, style: Style): readonly string[] {
   const { lease, holderPulse, turn, lastStep, status, waiting } = state;
-  const line = (name: string, text: string): string => `${style.dim(name.padEnd(9))} ${text}`;
-  const lines = [line("session", style.bold(state.sessionId))];
+  const line = (name: string, text: string): string => `${style.dim(name.padEnd(9))} ${oneLine(printable(text))}`;
+  const lines = [`${style.dim("session".padEnd(9))} ${style.bold(state.sessionId)}`];
   if (lease) {
     lines.push(
       line("holder", `${holderText(lease.holder)} (${pulseText[holderPulse ?? "unknown"]})`),
