@@ -324,23 +324,30 @@ describe("the terminal", () => {
   it("shows what was typed after any keys, notes and sizes", () => {
     const reached = { resizedNarrower: 0, severalRows: 0, notes: 0, wide: 0 };
     const pressed = fc.constantFrom(
-      ...[
-        "a",
-        "b c",
-        "日本",
-        "e\u0301",
-        "👩‍👩‍👧",
-        "\t",
-        "\u007f",
-        "\u0001",
-        "\u0005",
-        "\u000b",
-        "\u0015",
-        "\u0017",
-        "\u0019",
-      ],
-      ...[up, down, left, `${escape}[C`, `${escape}\r`, `${escape}[3~`, `${escape}b`, `${escape}f`, `${escape}d`],
-      ...["a text of some length, ", `${escape}[200~x\ny${escape}[201~`],
+      "a",
+      "b c",
+      "日本",
+      "e\u0301",
+      "👩‍👩‍👧",
+      "\t",
+      "\u007f",
+      "\u0001",
+      "\u0005",
+      "\u000b",
+      "\u0015",
+      "\u0017",
+      "\u0019",
+      up,
+      down,
+      left,
+      `${escape}[C`,
+      `${escape}\r`,
+      `${escape}[3~`,
+      `${escape}b`,
+      `${escape}f`,
+      `${escape}d`,
+      "a text of some length, ",
+      `${escape}[200~x\ny${escape}[201~`,
     );
     const step = fc.oneof(
       { weight: 8, arbitrary: pressed.map((keys) => ({ keys })) },
@@ -348,7 +355,7 @@ describe("the terminal", () => {
       { weight: 1, arbitrary: fc.constant({ note: "note" }) },
     );
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      fc.property(fc.array(step, { minLength: 10, maxLength: 40 }), (steps) => {
         const { terminal, screen, editor } = bench({ columns: 20, rows: 400 });
         const twin = new LineEditing({
           history: new ChatHistory({ texts: [], add: () => {} }),
@@ -382,7 +389,7 @@ describe("the terminal", () => {
       }),
       { numRuns: 300 },
     );
-    for (const count of Object.values(reached)) expect(count).toBeGreaterThan(100);
+    for (const count of Object.values(reached)) expect(count).toBeGreaterThan(50);
   });
 
   it("is cleared by Ctrl-L, and the line stays", () => {
