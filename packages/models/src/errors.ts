@@ -12,12 +12,18 @@ export type ModelChoiceErrorCode =
   | "MODEL_KEY_INVALID"
   | "MODEL_BASE_URL_MISSING"
   | "MODEL_BASE_URL_INVALID"
-  | "MODEL_OPTION_INVALID";
+  | "MODEL_OPTION_INVALID"
+  /** The token file is missing, is none, or is open to other users. */
+  | "MODEL_CREDENTIAL_INVALID";
 
 /** How a call to a model failed. */
 export type ModelCallErrorCode =
   /** The provider refused the key, or what it asks for with it (401, 403). */
   | "MODEL_AUTH"
+  /** Another process has been refreshing the token for too long. Nothing is wrong with the token. */
+  | "MODEL_CREDENTIAL_BUSY"
+  /** The token must be refreshed and whoever does it did not answer. Nothing is known against the token. */
+  | "MODEL_CREDENTIAL_UNAVAILABLE"
   /** No credit or quota is left: waiting does not help (402, `insufficient_quota`). */
   | "MODEL_QUOTA"
   /** The provider does not know the model or the path (404). */

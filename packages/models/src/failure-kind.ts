@@ -22,6 +22,23 @@ const kind = (code: ModelErrorCode, retryable: boolean = retryableCodes.has(code
   retryable,
 });
 
+/**
+ * Failures of the way to a model, or of that model: another one may well answer the same request. What is wrong with the
+ * request itself, and what the caller did, is the same everywhere.
+ */
+const routeCodes: ReadonlySet<ModelErrorCode> = new Set([
+  "MODEL_UNREACHABLE",
+  "MODEL_AUTH",
+  "MODEL_QUOTA",
+  "MODEL_NOT_FOUND",
+  "MODEL_BAD_RESPONSE",
+  "MODEL_CREDENTIAL_INVALID",
+  "MODEL_CREDENTIAL_BUSY",
+  "MODEL_CREDENTIAL_UNAVAILABLE",
+]);
+
+export const isOfRoute = ({ code, retryable }: FailureKind): boolean => retryable || routeCodes.has(code);
+
 /** The kind that a code is of by itself. */
 export const kindOfCode = (code: ModelErrorCode): FailureKind => kind(code);
 
@@ -86,6 +103,8 @@ const networkCode =
   /^(?:ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_\w+|E(?:HOST|NET)(?:UNREACH|DOWN)|EADDRNOTAVAIL|ENETRESET|UND_ERR_(?:SOCKET|CONNECT_TIMEOUT|RES_CONTENT_LENGTH_MISMATCH))$/;
 /** This process may open no more files, so no connection either: others end, and theirs are free again. */
 export const exhaustionCode: RegExp = /^E[MN]FILE$/;
+/** The proxy answered in the server's place: 407 and 403 stay, its own troubles pass. */
+const proxyCode = /^ERR_PROXY_\d{3}$/;
 const certificateCode = /CERT|SELF_SIGNED|^ERR_TLS|^ERR_SSL|^EPROTO$|^UNABLE_TO_/;
 const protocolCode = /^HPE|^UND_ERR_HEADERS_OVERFLOW$|^Z_/;
 
@@ -95,6 +114,7 @@ function kindOfSystemCode(code: string, hasReply: boolean): FailureKind | undefi
   // Nothing repairs a certificate by trying again.
   if (certificateCode.test(code)) return kind("MODEL_UNREACHABLE", false);
   if (exhaustionCode.test(code)) return kind("MODEL_UNREACHABLE");
+  if (proxyCode.test(code)) return kind("MODEL_UNREACHABLE", code >= "ERR_PROXY_5");
   if (networkCode.test(code)) return kind(hasReply ? "MODEL_STREAM_CUT" : "MODEL_UNREACHABLE");
   if (protocolCode.test(code)) return kind(hasReply ? "MODEL_STREAM_CUT" : "MODEL_BAD_RESPONSE");
   return undefined;

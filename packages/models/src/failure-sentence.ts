@@ -21,7 +21,8 @@ interface Sentence {
   readonly advice: string;
 }
 
-function keyAdvice({ subject: { key } }: SentenceParts): string {
+function keyAdvice({ subject: { key, hasCredential } }: SentenceParts): string {
+  if (hasCredential) return "Its token cannot be refreshed: log in again, or check what the account may use.";
   if (!key) return "Check the key and what it is allowed to use.";
   if (!key.isSet) return `No key was sent, because ${key.name} is not set: set it.`;
   return `Check ${key.name} and what that key is allowed to use.`;
@@ -30,6 +31,9 @@ function keyAdvice({ subject: { key } }: SentenceParts): string {
 const later = ({ waitMs }: SentenceParts): string =>
   waitMs === undefined ? "Try again later." : `It asks to wait ${seconds(waitMs)}.`;
 const at = ({ facts: { host } }: SentenceParts): string => (host === undefined ? "" : ` at ${host}`);
+
+const through = ({ subject: { proxyHost } }: SentenceParts): string =>
+  proxyHost === undefined ? "" : ` through the proxy ${proxyHost}`;
 
 const sentences: Readonly<Partial<Record<ModelErrorCode, (parts: SentenceParts) => Sentence>>> = {
   MODEL_AUTH: (parts) => ({ what: "refused the request's key", advice: keyAdvice(parts) }),
@@ -54,10 +58,10 @@ const sentences: Readonly<Partial<Record<ModelErrorCode, (parts: SentenceParts) 
     advice: "Shorten or compact it, or choose a model with a larger context.",
   }),
   MODEL_UNREACHABLE: (parts) => ({
-    what: `could not be reached${at(parts)}`,
+    what: `could not be reached${at(parts)}${through(parts)}`,
     advice: exhaustionCode.test(parts.facts.systemCode ?? "")
       ? "This process may open no more files: raise the limit (ulimit -n) and try again."
-      : "Check that the server runs, the base URL and the network.",
+      : `Check that the server runs, the base URL${parts.subject.proxyHost === undefined ? "" : ", the proxy (HTTPS_PROXY, NO_PROXY)"} and the network.`,
   }),
   MODEL_TIMEOUT: ({ subject: { idleTimeoutMs } }) => ({
     what:

@@ -37,6 +37,8 @@ export interface Guard {
   readonly alwaysGivesReason: boolean;
   /** Whether it may report `stop` for an answer that it cut; then a text that stops in the middle ends with `length`. */
   readonly mayCutSilently?: boolean;
+  /** Makes of each request what the model takes. */
+  readonly shape?: (request: LanguageModelV3CallOptions) => LanguageModelV3CallOptions;
   /** With timers, a finished answer's connection is left to end by itself and can be used again. */
   readonly timers?: Timers;
   isClosed(): boolean;
@@ -58,6 +60,8 @@ export function guardModel(inner: LanguageModelV3, guard: Guard): LanguageModelV
     if (guard.isClosed()) return plainError("MODEL_CLOSED", guard.subject);
     return callError(error, guard.subject, options.prompt);
   };
+
+  const { shape = (request) => request } = guard;
 
   const run = async <Result>(
     options: LanguageModelV3CallOptions,
@@ -84,7 +88,12 @@ export function guardModel(inner: LanguageModelV3, guard: Guard): LanguageModelV
     },
     async doGenerate(options) {
       const call = openCall(options.abortSignal);
-      const result = await run(options, call, (abortSignal) => inner.doGenerate({ ...options, abortSignal }), nothing);
+      const result = await run(
+        options,
+        call,
+        (abortSignal) => inner.doGenerate({ ...shape(options), abortSignal }),
+        nothing,
+      );
       call.end();
       const verdict = verdictOn(result.finishReason, result.content.some(isContent), guard.alwaysGivesReason);
       if (verdict !== undefined) throw plainError(verdict, guard.subject);
@@ -98,7 +107,7 @@ export function guardModel(inner: LanguageModelV3, guard: Guard): LanguageModelV
       const result = await run(
         options,
         call,
-        (abortSignal) => inner.doStream({ ...options, headers, abortSignal }),
+        (abortSignal) => inner.doStream({ ...shape({ ...options, headers }), abortSignal }),
         (late) => void late.stream.cancel().catch(nothing),
       );
       return { ...result, stream: guardStream(result.stream, call, guard, (error) => errorFor(error, call, options)) };

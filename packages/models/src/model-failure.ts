@@ -2,7 +2,7 @@ import { CodedError } from "@turnkeeper/kernel";
 import type { ModelErrorCode } from "./errors.ts";
 import { readFacts } from "./failure-facts.ts";
 import type { FailureFacts } from "./failure-facts.ts";
-import { kindOf, kindOfCode } from "./failure-kind.ts";
+import { isOfRoute, kindOf, kindOfCode } from "./failure-kind.ts";
 import type { FailureKind } from "./failure-kind.ts";
 import { failureSentence } from "./failure-sentence.ts";
 import type { CallSubject } from "./call-subject.ts";
@@ -14,6 +14,8 @@ export interface ModelFailure {
   readonly code: ModelErrorCode;
   /** Whether the same call may succeed later. Whether to repeat it is the caller's business: this package never does. */
   readonly retryable: boolean;
+  /** Whether it is of this model or the way to it, so that another model may answer the same request. */
+  readonly isOfRoute: boolean;
   /** How long the provider asked to wait, in milliseconds; unbounded, as it came. */
   readonly retryAfterMs?: number;
   /** One line: the model, what happened, what to do. Holds no key, no header and nothing of the prompt. */
@@ -45,7 +47,8 @@ export function failureOf(error: unknown, subject: CallSubject, request?: unknow
   const quote = facts.words === undefined || unquoted.has(code) ? "" : quotable(facts.words, secrets, promptTexts);
   const evidence = evidenceOf(facts, (token) => isOwnWord(token, secrets, promptTexts));
   const message = failureSentence(code, { subject, facts, evidence, quote, waitMs });
-  return { code, retryable, ...(waitMs === undefined ? {} : { retryAfterMs: waitMs }), message };
+  const wait = waitMs === undefined ? {} : { retryAfterMs: waitMs };
+  return { code, retryable, isOfRoute: isOfRoute({ code, retryable }), ...wait, message };
 }
 
 const coded = (
@@ -87,9 +90,11 @@ export function describeModelError(error: unknown): ModelFailure {
   if (!isModelError(error)) return failureOf(error, nobody);
   const { code, context, message } = error;
   const waitMs = context["retryAfterMs"];
+  const retryable = context["retryable"] === true;
   return {
     code,
-    retryable: context["retryable"] === true,
+    retryable,
+    isOfRoute: isOfRoute({ code, retryable }),
     ...(typeof waitMs === "number" ? { retryAfterMs: waitMs } : {}),
     message,
   };

@@ -2,9 +2,19 @@
 import type { LanguageModelV3 } from "@ai-sdk/provider";
 import type { ProviderName } from "./model-name.ts";
 import type { ResolvedSettings } from "./provider-settings.ts";
+import { shapedBody } from "./request-shape.ts";
+import type { ShapeOf } from "./request-shape.ts";
 import type { Transport } from "./transport.ts";
 
-type Load = (modelId: string, settings: ResolvedSettings, transport: Transport) => Promise<LanguageModelV3>;
+/** A client, and how what is said to it alone is to be put. */
+export interface ProviderClient extends Omit<ShapeOf, "traits"> {
+  readonly languageModel: LanguageModelV3;
+}
+
+type Load = (modelId: string, settings: ResolvedSettings, transport: Transport) => Promise<ProviderClient>;
+
+/** Some clients look for a key in the process's environment when they get none; the transport puts the token here. */
+const standIn = "token";
 
 /**
  * The chat format goes through the tolerant client for `openai/…` too: whatever answers at another address than
@@ -13,25 +23,35 @@ type Load = (modelId: string, settings: ResolvedSettings, transport: Transport) 
 const chat = async (
   name: string,
   modelId: string,
-  { apiKey, baseUrl }: ResolvedSettings,
+  { apiKey, baseUrl, traits }: ResolvedSettings,
   { fetch }: Transport,
-): Promise<LanguageModelV3> => {
+): Promise<ProviderClient> => {
   const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-  const key = apiKey === undefined ? {} : { apiKey };
-  return createOpenAICompatible({ name, baseURL: baseUrl, fetch, includeUsage: true, ...key }).chatModel(modelId);
+  const provider = createOpenAICompatible({
+    name,
+    baseURL: baseUrl,
+    fetch,
+    includeUsage: true,
+    transformRequestBody: (body) => shapedBody(body, traits),
+    ...(apiKey === undefined ? {} : { apiKey }),
+  });
+  const optionsName = name === "openai" ? name : "openaiCompatible";
+  return { languageModel: provider.chatModel(modelId), format: "openai-chat", optionsName };
 };
 
 const openai: Load = async (modelId, settings, transport) => {
   if (settings.api === "chat") return chat("openai", modelId, settings, transport);
   const { createOpenAI } = await import("@ai-sdk/openai");
-  const { apiKey, baseUrl } = settings;
-  const key = apiKey === undefined ? {} : { apiKey };
-  return createOpenAI({ baseURL: baseUrl, fetch: transport.fetch, ...key }).responses(modelId);
+  const { apiKey = standIn, baseUrl } = settings;
+  const provider = createOpenAI({ baseURL: baseUrl, fetch: transport.fetch, apiKey });
+  return { languageModel: provider.responses(modelId), format: "openai-responses", optionsName: "openai" };
 };
 
 const anthropic: Load = async (modelId, { apiKey, baseUrl }, { fetch }) => {
   const { createAnthropic } = await import("@ai-sdk/anthropic");
-  return createAnthropic({ baseURL: baseUrl, fetch, ...(apiKey === undefined ? {} : { apiKey }) }).messages(modelId);
+  const key = apiKey === undefined ? { authToken: standIn } : { apiKey };
+  const provider = createAnthropic({ baseURL: baseUrl, fetch, ...key });
+  return { languageModel: provider.messages(modelId), format: "anthropic", optionsName: "anthropic" };
 };
 
 const openaiCompatible: Load = (modelId, settings, transport) =>

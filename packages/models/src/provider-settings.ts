@@ -1,9 +1,13 @@
 import { isBlockedPort } from "./blocked-port.ts";
 import type { Host } from "@turnkeeper/kernel";
 import type { CallSubject } from "./call-subject.ts";
+import type { CredentialSource } from "./credential.ts";
 import { choiceError } from "./errors.ts";
 import { providerNames } from "./model-name.ts";
 import type { ModelName, ProviderName } from "./model-name.ts";
+import { checkTraits, traitsOf } from "./model-traits.ts";
+import type { ModelTraits } from "./model-traits.ts";
+import { proxyFor } from "./proxy.ts";
 
 /** What a user may set for one provider. */
 export interface ProviderSettings {
@@ -11,6 +15,8 @@ export interface ProviderSettings {
   readonly baseUrl?: string;
   /** Name of the environment variable that holds the key. */
   readonly apiKeyEnv?: string;
+  /** Gives the bearer token of each request, in place of a key from the environment. */
+  readonly credential?: CredentialSource;
   /** Longest silence of one model wait, in milliseconds. */
   readonly silenceMs?: number;
   /** How many tokens one request and its answer may have together. Default: unknown. */
@@ -26,6 +32,8 @@ export interface ResolveModelOptions {
   readonly host: Host;
   readonly env?: ModelEnvironment;
   readonly providers?: Readonly<Partial<Record<Exclude<ProviderName, "demo">, ProviderSettings>>>;
+  /** What is to be known of single models, by their whole name. It wins over the table of this package. */
+  readonly models?: Readonly<Record<string, ModelTraits>>;
   /**
    * Longest silence of one model wait, in milliseconds, where the provider has no setting of its own. The transport
    * takes 600,000 when nobody sets one: what a large model on a slow machine may need to read a long prompt.
@@ -42,9 +50,11 @@ export interface ResolveModelOptions {
 export interface ResolvedSettings {
   readonly baseUrl: string;
   readonly apiKey: string | undefined;
+  readonly credential: CredentialSource | undefined;
+  readonly proxy: URL | undefined;
   /** Undefined when nobody set one. */
   readonly silenceMs: number | undefined;
-  readonly contextWindowTokens: number | undefined;
+  readonly traits: ModelTraits;
   readonly idleTimeoutMs: number;
   readonly api: "chat" | "responses";
   readonly subject: CallSubject;
@@ -69,12 +79,14 @@ const optionKeys: readonly string[] = [
   "host",
   "env",
   "providers",
+  "models",
   "silenceMs",
   "graceMs",
 ] satisfies (keyof ResolveModelOptions)[];
 const settingKeys: readonly string[] = [
   "baseUrl",
   "apiKeyEnv",
+  "credential",
   "silenceMs",
   "contextWindowTokens",
   "api",
@@ -118,6 +130,7 @@ function checkApi(path: string, api: unknown): void {
 export function checkOptions(options: ResolveModelOptions): void {
   refuseUnknown("", options, optionKeys);
   refuseUnknown("providers.", options.providers ?? {}, configurable);
+  for (const [name, traits] of Object.entries(options.models ?? {})) checkTraits(`models.${name}`, traits);
   for (const [name, settings] of Object.entries(options.providers ?? {})) {
     refuseUnknown(`providers.${name}.`, settings, settingKeys);
     checkApi(`providers.${name}.api`, settings.api);
@@ -209,21 +222,34 @@ export function resolveSettings(
   const baseUrl = withoutTrailingSlash(url);
 
   const keyName = settings.apiKeyEnv ?? facts.keyEnv;
-  const apiKey = keyOf(name, keyName, env, id);
+  const { credential } = settings;
+  const contextWindowTokens = checkedTokens(`providers.${provider}.contextWindowTokens`, settings.contextWindowTokens);
+  const apiKey = credential ? undefined : keyOf(name, keyName, env, id);
+  const proxy = proxyFor(url, env);
   const silenceMs =
     checkedMs(`providers.${provider}.silenceMs`, settings.silenceMs, 1) ?? checkedMs("silenceMs", options.silenceMs, 1);
   const idleTimeoutMs = (silenceMs ?? defaultSilenceMs) + (checkedMs("graceMs", options.graceMs, 0) ?? defaultGraceMs);
   const subject: CallSubject = {
     id,
-    secrets: apiKey === undefined ? [] : [apiKey],
+    // Tokens come and go: what is secret is asked for when a message is written.
+    get secrets() {
+      return credential?.secrets ?? (apiKey === undefined ? [] : [apiKey]);
+    },
     idleTimeoutMs,
+    hasCredential: credential !== undefined,
+    ...(proxy ? { proxyHost: proxy.host } : {}),
     ...(keyName === undefined ? {} : { key: { name: keyName, isSet: apiKey !== undefined } }),
   };
   return {
     baseUrl: provider === "anthropic" ? withVersion(baseUrl) : baseUrl,
     apiKey,
+    credential,
+    proxy,
     silenceMs,
-    contextWindowTokens: checkedTokens(`providers.${provider}.contextWindowTokens`, settings.contextWindowTokens),
+    traits: traitsOf(name, baseUrl, {
+      ...(contextWindowTokens ? { contextWindowTokens } : {}),
+      ...options.models?.[id],
+    }),
     idleTimeoutMs,
     api: settings.api ?? (isOfficialOpenAi(url) ? "responses" : "chat"),
     subject,

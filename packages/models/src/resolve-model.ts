@@ -3,6 +3,7 @@ import { parseModelName } from "./model-name.ts";
 import { checkOptions, resolveSettings } from "./provider-settings.ts";
 import type { ResolveModelOptions } from "./provider-settings.ts";
 import type { ResolvedModel } from "./resolved-model.ts";
+import { shapedRequest } from "./request-shape.ts";
 import { mayCutSilently } from "./silent-cut.ts";
 
 /**
@@ -24,8 +25,10 @@ export async function resolveModel(name: string, options: ResolveModelOptions): 
     import("./transport.ts"),
     import("./provider-sdk.ts"),
   ]);
-  const transport = await openTransport(options.host.timers, settings.idleTimeoutMs);
-  const inner = await providerSdks[provider](modelId, settings, transport);
+  const transport = await openTransport(options.host.timers, settings);
+  const { languageModel: inner, ...format } = await providerSdks[provider](modelId, settings, transport);
+  const { silenceMs, traits, subject } = settings;
+  const shape = { traits, ...format };
 
   let isClosed = false;
   const close = async (): Promise<void> => {
@@ -33,19 +36,21 @@ export async function resolveModel(name: string, options: ResolveModelOptions): 
     await transport.close();
   };
   const languageModel = guardModel(inner, {
-    subject: settings.subject,
+    subject,
     streamHeaders: { accept: eventStream },
     alwaysGivesReason: true,
+    shape: (request) => shapedRequest(request, shape),
     mayCutSilently: mayCutSilently({ modelId, baseUrl: settings.baseUrl }),
     timers: options.host.timers,
     isClosed: () => isClosed,
   });
-  const { silenceMs, contextWindowTokens, subject } = settings;
+  const { contextWindowTokens, price } = traits;
   return {
     id: subject.id,
     languageModel,
     ...(silenceMs === undefined ? {} : { silenceMs }),
     ...(contextWindowTokens === undefined ? {} : { contextWindowTokens }),
+    ...(price === undefined ? {} : { price }),
     close,
     [Symbol.asyncDispose]: close,
   };

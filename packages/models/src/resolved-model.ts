@@ -1,4 +1,5 @@
 import type { LanguageModelV3 } from "@ai-sdk/provider";
+import type { ModelPrice } from "./model-price.ts";
 
 /** A model that is ready to be called. */
 export interface ResolvedModel extends AsyncDisposable {
@@ -19,6 +20,13 @@ export interface ResolvedModel extends AsyncDisposable {
    * refusal tells.
    */
   readonly contextWindowTokens?: number;
+  /** What its tokens cost. Absent when nobody said. */
+  readonly price?: ModelPrice;
+  /**
+   * The model to ask in this one's place when this one's route fails (`ModelFailure.isOfRoute`) before anything of an
+   * answer was seen. It is open, and is closed with this one.
+   */
+  readonly fallback?: ResolvedModel;
   /** One line the user should see before the first call. */
   readonly note?: string;
   /** Ends running calls with `MODEL_CLOSED` and closes every socket. Safe to repeat; later calls get `MODEL_CLOSED`. */

@@ -5,6 +5,7 @@
  * sends keep-alive comments is not silent by this measure: only the turn's watchdog, which counts content, sees that.
  */
 import type { Timers } from "@turnkeeper/kernel";
+import type { CredentialSource } from "./credential.ts";
 import { drain } from "./drain.ts";
 import { endedAtDone } from "./done-event.ts";
 
@@ -60,27 +61,87 @@ function mediaTypeOf(headers: Headers): string {
   return (headers.get("content-type") ?? "").split(";", 1)[0]!.trim().toLowerCase();
 }
 
-export async function openTransport(timers: Timers, idleTimeoutMs: number): Promise<Transport> {
+function withToken(init: RequestInit, token: string): RequestInit {
+  const headers = new Headers(init.headers);
+  headers.delete("x-api-key");
+  headers.set("authorization", `Bearer ${token}`);
+  return { ...init, headers };
+}
+
+/** The proxy would not let the request through: the server was never asked. */
+class ProxyRefusal extends Error {
+  override readonly name = "ProxyRefusal";
+  readonly code: string;
+
+  constructor(status: string) {
+    super("The proxy refused the tunnel.");
+    // Whether it may be different later is told by the code: the proxy's own troubles pass, a refusal stays.
+    this.code = `ERR_PROXY_${status}`;
+  }
+}
+
+/** undici calls it an abort, which it is not: nobody stopped anything. */
+function asRefusal(error: unknown): unknown {
+  for (let next = error; next instanceof Error; next = next.cause) {
+    const [, status] = /^Proxy response \((\d{3})\)/.exec(next.message) ?? [];
+    if (status !== undefined) return new ProxyRefusal(status);
+  }
+  return error;
+}
+
+export interface TransportSettings {
+  readonly idleTimeoutMs: number;
+  /** Requests go through a tunnel of this proxy, plain ones too. */
+  readonly proxy?: URL | undefined;
+  /** Every request carries its token, in place of any other key. */
+  readonly credential?: CredentialSource | undefined;
+}
+
+export async function openTransport(
+  timers: Timers,
+  { idleTimeoutMs, proxy, credential }: TransportSettings,
+): Promise<Transport> {
   const undici = await import("undici");
   const timeoutMs = Math.min(Math.ceil(idleTimeoutMs), longestTimeoutMs);
-  const agent = new undici.Agent({
-    headersTimeout: timeoutMs,
-    bodyTimeout: timeoutMs,
-    connect: { timeout: connectTimeoutMs },
-  });
+  const timeouts = { headersTimeout: timeoutMs, bodyTimeout: timeoutMs };
+  const agent = proxy
+    ? new undici.ProxyAgent({
+        ...timeouts,
+        uri: proxy.href,
+        // A proxy that takes the connection and never answers is as unreachable as one that does not.
+        clientFactory: (origin, options) => new undici.Pool(origin, { ...options, headersTimeout: connectTimeoutMs }),
+      })
+    : new undici.Agent({ ...timeouts, connect: { timeout: connectTimeoutMs } });
   // undici's types and the ones of Node's own fetch describe the same standard in two type packages.
   const send = undici.fetch as unknown as (
     url: string,
     init: Omit<RequestInit, "dispatcher"> & { dispatcher: object },
   ) => Promise<Response>;
 
+  const sendOnce = async (url: string, init: RequestInit): Promise<Response> => {
+    try {
+      // Redirects are not followed: fetch would carry x-api-key along to another host.
+      return await send(url, { ...init, redirect: "manual", dispatcher: agent });
+    } catch (error) {
+      throw asRefusal(error);
+    }
+  };
+
+  /** With a token that a 401 refused, the same request goes out once more with its replacement: nobody has served it. */
+  const sendWithToken = async (url: string, init: RequestInit, source: CredentialSource): Promise<Response> => {
+    const token = await source.token();
+    const reply = await sendOnce(url, withToken(init, token));
+    if (reply.status !== 401) return reply;
+    const fresh = await source.replacement(token);
+    if (fresh === undefined) return reply;
+    await readBounded(reply.body, longestErrorBytes);
+    init.signal?.throwIfAborted();
+    return sendOnce(url, withToken(init, fresh));
+  };
+
   const fetch = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
-    // Redirects are not followed: fetch would carry x-api-key along to another host.
-    const reply = await send(input instanceof Request ? input.url : input.toString(), {
-      ...init,
-      redirect: "manual",
-      dispatcher: agent,
-    });
+    const url = input instanceof Request ? input.url : input.toString();
+    const reply = await (credential ? sendWithToken(url, init, credential) : sendOnce(url, init));
     const { status, statusText, headers } = reply;
     if (!reply.ok) {
       const text = await readBounded(reply.body, longestErrorBytes);

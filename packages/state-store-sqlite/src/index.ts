@@ -5,6 +5,8 @@ export type { SqliteStoreOptions } from "./options.ts";
 export { closeAllStores } from "./store-handle.ts";
 export type { StoreFile } from "./shared-database.ts";
 export type { JournalMode } from "./sqlite-version.ts";
+export { fileLock } from "./file-lock.ts";
+export type { FileLock, FileLockOptions, HoldOutcome } from "./file-lock.ts";
 export { rebuildSearchIndex } from "./rebuild-search-index.ts";
 export { checkStructure } from "./check-structure.ts";
 export type { Structure } from "./structure-process.ts";
