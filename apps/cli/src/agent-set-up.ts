@@ -89,7 +89,11 @@ export async function openChosenModel(
   context: CommandContext,
   choice: ModelChoice,
 ): Promise<ResolvedModel> {
-  return openModel(choice, context.config, { environment: io.environment, host: systemHost });
+  return openModel(choice, context.config, {
+    environment: io.environment,
+    host: systemHost,
+    homeFolder: context.home.folder,
+  });
 }
 
 export async function seatAgent(

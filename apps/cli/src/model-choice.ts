@@ -1,7 +1,8 @@
 import type { Host } from "@turnkeeper/kernel";
-import type { ProviderSettings, ResolvedModel } from "@turnkeeper/models";
+import type { ResolvedModel } from "@turnkeeper/models";
 import { cliError, failureLine } from "./cli-error.ts";
 import type { Config, ConfigurableProvider } from "./config/config.ts";
+import { modelTraits, providerSettings } from "./model-settings.ts";
 import type { Environment } from "./output.ts";
 
 export const demoModel = "demo/tools";
@@ -31,52 +32,72 @@ export function chooseModel(
   if (from.flag !== undefined) return { name: from.flag, source: "--model" };
   if (isConfigured) return { name: config.model, source: "config.yaml" };
   const variable = keyVariables(config).openai ?? "";
-  if (from.environment[variable]?.trim()) return { name: config.model, source: "default" };
+  if (from.environment[variable]?.trim() || config.providers.openai?.oauth)
+    return { name: config.model, source: "default" };
   return { name: demoModel, source: "fallback" };
-}
-
-function settingsOf(config: Config, provider: ConfigurableProvider): ProviderSettings {
-  const { base_url, api_key_env, silence_s, context_window, api } = config.providers[provider] ?? {};
-  return {
-    ...(base_url === undefined ? {} : { baseUrl: base_url }),
-    ...(api_key_env === undefined ? {} : { apiKeyEnv: api_key_env }),
-    ...(silence_s === undefined ? {} : { silenceMs: silence_s * 1000 }),
-    ...(context_window === undefined ? {} : { contextWindowTokens: context_window }),
-    ...(api === undefined ? {} : { api }),
-  };
 }
 
 const locationVariables = ["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"];
 /** The watchdog looks every poll and asks twice; the transport must not be the first to give up. */
 const transportMarginMs = 30_000;
 
-/** Resolves a choice. Rejects with `USAGE` and what to do, whatever is wrong with it. */
-export async function openModel(
-  choice: ModelChoice,
-  config: Config,
-  deps: { readonly environment: Environment; readonly host: Host },
-): Promise<ResolvedModel> {
-  const { resolveModel } = await import("@turnkeeper/models");
-  const provider = choice.name.split("/")[0] as ConfigurableProvider;
+export interface ModelDeps {
+  readonly environment: Environment;
+  readonly host: Host;
+  readonly homeFolder: string;
+}
+
+/** Resolves one name. Rejects with a `ModelChoiceErrorCode`. */
+async function resolveOne(name: string, config: Config, deps: ModelDeps): Promise<ResolvedModel> {
+  const { proxyVariables, resolveModel } = await import("@turnkeeper/models");
+  const provider = name.split("/")[0] as ConfigurableProvider;
   const watchdogMs = config.agent.turn_liveness.timeout_s * 1000;
   const ownSilenceS = Object.hasOwn(config.providers, provider) ? config.providers[provider]?.silence_s : undefined;
   const silenceMs = ownSilenceS === undefined ? watchdogMs : ownSilenceS * 1000;
-  const names = [...Object.values(keyVariables(config)), ...locationVariables].filter((name) => name !== undefined);
+  const variables = [...Object.values(keyVariables(config)), ...locationVariables, ...proxyVariables];
+  const names = variables.filter((variable) => variable !== undefined);
+  const env = Object.fromEntries(names.map((variable) => [variable, deps.environment[variable]]));
+  return resolveModel(name, {
+    host: deps.host,
+    env,
+    providers: await providerSettings(config, provider, { ...deps, env }),
+    models: modelTraits(config),
+    // Without a watchdog nobody else ends a silent wait: then the transport's own bound stands.
+    ...(watchdogMs > 0 ? { silenceMs: watchdogMs, graceMs: silenceMs + transportMarginMs } : { graceMs: 0 }),
+  });
+}
+
+/** The models that may answer in the place of a chosen one, as far as they can be used, and what is wrong with others. */
+async function openFallbacks(
+  names: readonly string[],
+  config: Config,
+  deps: ModelDeps,
+): Promise<{ readonly models: readonly ResolvedModel[]; readonly complaints: readonly string[] }> {
+  const opened = await Promise.allSettled(names.map((name) => resolveOne(name, config, deps)));
+  const models = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const complaints = opened.flatMap((one) => (one.status === "rejected" ? [failureLine(one.reason)] : []));
+  return { models, complaints };
+}
+
+/**
+ * Resolves a choice, and behind one that config.yaml made the models of `fallback`; one of these that cannot be used is
+ * left out and told of. Rejects with `USAGE` and what to do, whatever is wrong with the choice itself.
+ */
+export async function openModel(choice: ModelChoice, config: Config, deps: ModelDeps): Promise<ResolvedModel> {
+  const { withFallback } = await import("@turnkeeper/models");
+  let first: ResolvedModel;
   try {
-    return await resolveModel(choice.name, {
-      host: deps.host,
-      env: Object.fromEntries(names.map((name) => [name, deps.environment[name]])),
-      providers: {
-        openai: settingsOf(config, "openai"),
-        anthropic: settingsOf(config, "anthropic"),
-        "openai-compatible": settingsOf(config, "openai-compatible"),
-      },
-      // Without a watchdog nobody else ends a silent wait: then the transport's own bound stands.
-      ...(watchdogMs > 0 ? { silenceMs: watchdogMs, graceMs: silenceMs + transportMarginMs } : { graceMs: 0 }),
-    });
+    first = await resolveOne(choice.name, config, deps);
   } catch (error) {
     throw cliError("USAGE", failureLine(error), error);
   }
+  // Whoever named a model for this run wants that one; and the demo stands in for nobody.
+  if (choice.source === "--model" || choice.source === "fallback") return first;
+  const others = config.fallback.filter((name, index, all) => name !== choice.name && all.indexOf(name) === index);
+  const { models, complaints } = await openFallbacks(others, config, deps);
+  const model = withFallback(first, ...models);
+  const note = [model.note, ...complaints.map((line) => `A fallback is left out: ${line}`)].filter(Boolean).join(" ");
+  return note === "" ? model : { ...model, note };
 }
 
 /** What the user is told before the first call, on one line; nothing for a model that was chosen and is real. */

@@ -9,7 +9,7 @@ import { GrowingPrompt } from "./prompt.ts";
  * them. Nothing that a turn does costs more the longer its conversation is, but the request itself.
  */
 export class Conversation {
-  readonly #modelId: string;
+  #modelId: string;
   #bodies: EntryBody[] = [];
   #prompt: GrowingPrompt;
   readonly #meter = new ContextMeter();
@@ -49,6 +49,14 @@ export class Conversation {
     for (const body of bodies) this.add(body);
   }
 
+  /** Puts the same entries to another model: what means something to one of them alone is in no other's prompt. */
+  addressTo(modelId: string): void {
+    if (modelId === this.#modelId) return;
+    this.#modelId = modelId;
+    this.#prompt = new GrowingPrompt(modelId);
+    for (const body of this.#bodies) this.#prompt.add(body);
+  }
+
   prompt(system: string | undefined): LanguageModelV3Prompt {
     return this.#prompt.messages(system);
   }
@@ -83,6 +91,7 @@ export class Conversations {
     const known = this.#known.get(input.sessionId);
     this.#known.delete(input.sessionId);
     if (known?.revision === revision) {
+      known.conversation.addressTo(this.#modelId);
       known.conversation.add({ role: "user", text: input.text, inputId: input.inputId });
       return { conversation: known.conversation, soFar: [] };
     }

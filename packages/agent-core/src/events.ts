@@ -36,6 +36,8 @@ export type TurnEventBody =
    * and the rest of it is asked for.
    */
   | { readonly type: "model.retry"; readonly attempt: number; readonly delayMs: number; readonly reason: string }
+  /** The model `from` cannot answer; for the rest of the turn `to` does, whose id stands with what it says. */
+  | { readonly type: "model.fallback"; readonly from: string; readonly to: string; readonly reason: string }
   /** The conversation is being summarised: `entryCount` entries of about `usedTokens` tokens in all. */
   | {
       readonly type: "compaction.started";

@@ -152,7 +152,7 @@ async function tryOnce(
   settings: ModelCallSettings,
   request: LanguageModelV3CallOptions,
 ): Promise<ModelStep> {
-  const reader = new StepReader();
+  const reader = new StepReader(deps.model.price);
   try {
     await deps.beforeSideEffect();
   } catch (stopped) {

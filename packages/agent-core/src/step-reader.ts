@@ -5,6 +5,8 @@ import type {
   LanguageModelV3ToolResult,
   LanguageModelV3Usage,
 } from "@ai-sdk/provider";
+import { costOf } from "@turnkeeper/models";
+import type { ModelPrice } from "@turnkeeper/models";
 import type {
   AssistantPart,
   JsonValue,
@@ -46,20 +48,29 @@ interface ReadCall {
 
 type ReadProviderTool = { -readonly [Key in keyof ProviderToolPart]: ProviderToolPart[Key] };
 
-function usageOf(usage: LanguageModelV3Usage): Usage {
-  const { total, cacheRead } = usage.inputTokens;
+function usageOf(usage: LanguageModelV3Usage, price: ModelPrice | undefined): Usage {
+  const { total, cacheRead, cacheWrite } = usage.inputTokens;
   const { total: outputTotal, reasoning } = usage.outputTokens;
-  return {
+  const counts: Usage = {
     ...(total === undefined ? {} : { inputTokens: total }),
     ...(cacheRead === undefined ? {} : { cachedInputTokens: cacheRead }),
+    ...(cacheWrite === undefined ? {} : { cacheWriteTokens: cacheWrite }),
     ...(outputTotal === undefined ? {} : { outputTokens: outputTotal }),
     ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
   };
+  return price === undefined ? counts : { ...counts, cost: costOf(counts, price) };
 }
 
-/** Sums two counts of tokens; one that neither side gave stays absent. */
+/** Sums two usages; a count that neither side gave stays absent. */
 export function addUsage(left: Usage, right: Usage): Usage {
-  const keys = ["inputTokens", "cachedInputTokens", "outputTokens", "reasoningTokens"] as const;
+  const keys = [
+    "inputTokens",
+    "cachedInputTokens",
+    "cacheWriteTokens",
+    "outputTokens",
+    "reasoningTokens",
+    "cost",
+  ] as const;
   const sums = keys.flatMap((key) =>
     left[key] === undefined && right[key] === undefined ? [] : [[key, (left[key] ?? 0) + (right[key] ?? 0)] as const],
   );
@@ -74,8 +85,14 @@ export class StepReader {
   readonly #parts: (Growing | ReadCall | ReadProviderTool)[] = [];
   readonly #growing = new Map<string, Growing>();
   readonly #argumentIds = new Set<string>();
+  readonly #price: ModelPrice | undefined;
   usage: Usage | undefined;
   finishReason: LanguageModelV3FinishReason["unified"] | undefined;
+
+  /** `price`: what the model's tokens cost. */
+  constructor(price?: ModelPrice) {
+    this.#price = price;
+  }
 
   /** Whether anything came that the user has seen, reasoning included. */
   get hasOutput(): boolean {
@@ -130,7 +147,7 @@ export class StepReader {
       case "tool-result":
         return this.#endProviderTool(part);
       case "finish":
-        this.usage = usageOf(part.usage);
+        this.usage = usageOf(part.usage, this.#price);
         this.finishReason = part.finishReason.unified;
         return undefined;
       case "error":

@@ -9,6 +9,7 @@
 import type { LanguageModelV3CallOptions, LanguageModelV3FunctionTool } from "@ai-sdk/provider";
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
+import { cacheScope } from "@turnkeeper/models";
 import type { ModelFailure, ResolvedModel } from "@turnkeeper/models";
 import type { AssistantBody, EntryDraft, StateStore, Usage } from "@turnkeeper/state-store";
 import { contextLimits } from "./compaction/context-limits.ts";
@@ -71,13 +72,16 @@ export class TurnLoop {
   readonly #conversation: Conversation;
   readonly #declarations: LanguageModelV3FunctionTool[];
   readonly #steers: Steers;
-  readonly #compaction: TurnCompaction;
+  /** The one that answers: the chosen one, until a fallback takes its place for the rest of the turn. */
+  #model: ResolvedModel;
+  #compaction: TurnCompaction;
   readonly #callIds: Set<string>;
   readonly #guardrails: Guardrails;
   #replacedCount: number;
   #usage: Usage;
   #stepCount: number;
   readonly #answer = new TurnAnswer();
+  readonly #cacheScope: string;
 
   constructor(
     deps: LoopDeps,
@@ -88,6 +92,7 @@ export class TurnLoop {
   ) {
     this.#deps = deps;
     this.#settings = settings;
+    this.#model = deps.model;
     this.#scope = scope;
     this.#conversation = conversation;
     this.#declarations = [...deps.tools.values()].map(declarationOf);
@@ -97,19 +102,20 @@ export class TurnLoop {
     this.#replacedCount = conversation.replacedCount;
     this.#usage = usage;
     this.#stepCount = stepCount;
+    this.#cacheScope = cacheScope({ sessionId: scope.sessionId });
     this.#compaction = this.#makeCompaction();
   }
 
   #makeCompaction(): TurnCompaction {
     const { system = "", modelAttempts, compaction } = this.#settings;
     return new TurnCompaction(
-      { ...this.#deps, onUsage: (usage) => this.#addUsage(usage) },
+      { ...this.#deps, model: this.#model, onUsage: (usage) => this.#addUsage(usage) },
       {
         contextTimeoutMs: compaction.contextTimeoutMs,
         modelAttempts,
         overheadTokens: () => estimateTokens(system + JSON.stringify(this.#declarations)),
       },
-      contextLimits(this.#deps.model.contextWindowTokens, compaction.threshold),
+      contextLimits(this.#model.contextWindowTokens, compaction.threshold),
       this.#scope,
       this.#conversation,
     );
@@ -130,7 +136,7 @@ export class TurnLoop {
       await this.#takeSteers();
       await this.#compaction.whenDue();
       let step = await this.#askModel();
-      while (await this.#compaction.mends(step)) step = await this.#askModel();
+      while ((await this.#compaction.mends(step)) || this.#fallsBack(step)) step = await this.#askModel();
       const end = await this.#finishStep(step);
       if (end.kind === "end") return end.ending;
       if (this.#scope.storeFailure) throw this.#scope.storeFailure;
@@ -157,11 +163,14 @@ export class TurnLoop {
   }
 
   async #askModel(): Promise<ModelStep> {
-    const { host, model, emit } = this.#deps;
+    const { host, emit } = this.#deps;
+    const { silenceMs } = this.#settings;
+    const model = this.#model;
     const { clock, interrupt } = this.#scope;
     const request: LanguageModelV3CallOptions = {
       prompt: this.#conversation.prompt(this.#settings.system),
       ...(this.#declarations.length > 0 ? { tools: this.#declarations } : {}),
+      providerOptions: { turnkeeper: { cacheScope: this.#cacheScope } },
     };
     // A redirect cuts this request short, and nothing else of the turn.
     using phase = interrupt.enterPhase("model-request");
@@ -180,11 +189,29 @@ export class TurnLoop {
         onRetry: ({ attempt, delayMs, failure }) =>
           emit({ type: "model.retry", attempt, delayMs: Math.round(delayMs), reason: failure.message }),
       },
-      { attempts: this.#settings.modelAttempts, silenceMs: this.#settings.silenceMs },
+      {
+        attempts: this.#settings.modelAttempts,
+        silenceMs: model === this.#deps.model ? silenceMs : (model.silenceMs ?? silenceMs),
+      },
       request,
     );
     if (step.reader.usage) this.#addUsage(step.reader.usage);
     return step;
+  }
+
+  /**
+   * Whether another model answers in the place of one that cannot, for the rest of the turn. Only before anything of the
+   * answer was seen: two models' halves are no answer.
+   */
+  #fallsBack({ failure, reader, stopped }: ModelStep): boolean {
+    const { id: from, fallback } = this.#model;
+    if (!fallback || !failure?.isOfRoute || stopped !== undefined) return false;
+    if (reader.hasOutput || this.#answer.goOnCount > 0) return false;
+    this.#deps.emit({ type: "model.fallback", from, to: fallback.id, reason: failure.message });
+    this.#model = fallback;
+    this.#conversation.addressTo(fallback.id);
+    this.#compaction = this.#makeCompaction();
+    return true;
   }
 
   #addUsage(usage: Usage): void {
@@ -293,7 +320,7 @@ export class TurnLoop {
     const body: AssistantBody = {
       role: "assistant",
       parts,
-      model: this.#deps.model.id,
+      model: this.#model.id,
       ...(isPartial ? { partial: true } : {}),
       ...(reader.usage ? { usage: reader.usage } : {}),
     };

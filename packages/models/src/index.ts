@@ -1,7 +1,9 @@
 // Choosing a model.
 export { resolveModel } from "./resolve-model.ts";
 export { customModel } from "./custom-model.ts";
+export { withFallback } from "./fallback.ts";
 export type { ResolvedModel } from "./resolved-model.ts";
+export { proxyVariables } from "./proxy.ts";
 export type { ModelEnvironment, ProviderSettings, ResolveModelOptions } from "./provider-settings.ts";
 
 // What is known of a model, and what it costs.

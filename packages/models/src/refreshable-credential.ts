@@ -15,6 +15,8 @@ import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { CredentialLock, CredentialSource } from "./credential.ts";
 import { choiceError } from "./errors.ts";
+import type { ModelEnvironment } from "./provider-settings.ts";
+import { proxyFor } from "./proxy.ts";
 import { isSendable, readTokens, writeTokens } from "./token-file.ts";
 import type { StoredTokens } from "./token-file.ts";
 import { requestTokens } from "./token-request.ts";
@@ -24,6 +26,8 @@ export interface RefreshableCredentialDeps {
   readonly host: Host;
   /** Held while the file is read, the endpoint asked and the file written; one for each token file. */
   readonly lock: CredentialLock;
+  /** Environment variables by name: a proxy on the way to the endpoint. Default: none. */
+  readonly env?: ModelEnvironment;
 }
 
 export interface RefreshableCredentialOptions extends TokenEndpoint {
@@ -57,11 +61,13 @@ class RefreshableCredential implements CredentialSource {
   readonly #secrets = new Set<string>();
   /** By the token that failed: many calls of one process wait for one refresh. */
   readonly #refreshes = new Map<string, Promise<StoredTokens | undefined>>();
+  readonly #proxy: URL | undefined;
   #known: StoredTokens | undefined;
 
   constructor(deps: RefreshableCredentialDeps, options: RefreshableCredentialOptions) {
     this.#deps = deps;
     this.#options = options;
+    this.#proxy = proxyFor(new URL(options.tokenUrl), deps.env ?? {});
     if (options.clientSecret !== undefined) this.#secrets.add(options.clientSecret);
   }
 
@@ -128,7 +134,7 @@ class RefreshableCredential implements CredentialSource {
     // The mark shows beforehand that the file can be written, and afterwards whether an answer may have been lost.
     const refresh_began_at = new Date(host.clock.wallMs()).toISOString();
     await writeTokens(file, { ...stored, refresh_began_at }, host);
-    const reply = await requestTokens(host, this.#options, stored.refresh_token);
+    const reply = await requestTokens({ host, proxy: this.#proxy }, this.#options, stored.refresh_token);
     if (reply.kind === "unavailable") throw reply.error;
     if (reply.kind === "refused") {
       const { refresh_token, ...rest } = stored;

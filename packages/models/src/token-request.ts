@@ -9,8 +9,6 @@ export interface TokenEndpoint {
   readonly clientId: string;
   readonly clientSecret?: string;
   readonly scope?: string;
-  /** The proxy on the way there. */
-  readonly proxy?: URL | undefined;
 }
 
 export type TokenReply =
@@ -45,7 +43,11 @@ function systemCodeOf(error: unknown): string {
 }
 
 /** Asks once for new tokens (RFC 6749 §6). Never rejects; nothing of a token is in what it answers but `fields`. */
-export async function requestTokens(host: Host, endpoint: TokenEndpoint, refreshToken: string): Promise<TokenReply> {
+export async function requestTokens(
+  { host, proxy }: { readonly host: Host; readonly proxy: URL | undefined },
+  endpoint: TokenEndpoint,
+  refreshToken: string,
+): Promise<TokenReply> {
   const { tokenUrl, clientId, clientSecret, scope } = endpoint;
   const unavailable = (evidence: string, waitMs?: number): TokenReply => {
     const message = `${tokenUrl} could not be asked to refresh the token (${evidence}). The token itself was not refused: try again.`;
@@ -55,7 +57,7 @@ export async function requestTokens(host: Host, endpoint: TokenEndpoint, refresh
   const body = new URLSearchParams({ grant_type: "refresh_token", refresh_token: refreshToken, client_id: clientId });
   if (clientSecret !== undefined) body.set("client_secret", clientSecret);
   if (scope !== undefined) body.set("scope", scope);
-  const transport = await openTransport(host.timers, { idleTimeoutMs: silenceMs, proxy: endpoint.proxy });
+  const transport = await openTransport(host.timers, { idleTimeoutMs: silenceMs, proxy });
   try {
     const headers = { accept: "application/json", "content-type": "application/x-www-form-urlencoded" };
     const reply = await transport.fetch(tokenUrl, { method: "POST", headers, body: body.toString() });

@@ -57,7 +57,7 @@ describe("a model's name", () => {
     expect(error.code).toBe(code);
     expect(error.message).toContain(part);
     expect(error.message).not.toMatch(/\n/);
-    expect(describeModelError(error)).toEqual({ code, retryable: false, message: error.message });
+    expect(describeModelError(error)).toEqual({ code, retryable: false, isOfRoute: code === "MODEL_NOT_FOUND", message: error.message });
   });
 
   it("that is no text is refused", async () => {
@@ -160,7 +160,7 @@ describe("options", () => {
     [
       "an unknown one",
       { silenceSeconds: 3 },
-      "Option silenceSeconds is unknown; expected one of host, env, providers, silenceMs, graceMs.",
+      "Option silenceSeconds is unknown; expected one of host, env, providers, models, silenceMs, graceMs.",
     ],
     [
       "an unknown provider's",
@@ -170,7 +170,7 @@ describe("options", () => {
     [
       "an unknown setting of a provider",
       { providers: { openai: { base_url: "x" } } },
-      "Option providers.openai.base_url is unknown; expected one of baseUrl, apiKeyEnv, silenceMs, contextWindowTokens, api.",
+      "Option providers.openai.base_url is unknown; expected one of baseUrl, apiKeyEnv, credential, silenceMs, contextWindowTokens, api.",
     ],
     [
       "a bound that is no number",

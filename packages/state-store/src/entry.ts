@@ -43,10 +43,17 @@ export type AssistantPart = TextPart | ReasoningPart | ToolCallPart | ProviderTo
 
 /** Tokens as the provider counted them; a count it did not give is absent. */
 export interface Usage {
+  /** With what a cache gave or took. */
   readonly inputTokens?: number;
+  /** Of the input: what was read from a cache. */
   readonly cachedInputTokens?: number;
+  /** Of the input: what was written to a cache. */
+  readonly cacheWriteTokens?: number;
+  /** With reasoning. */
   readonly outputTokens?: number;
   readonly reasoningTokens?: number;
+  /** In the currency of the model's price; absent where nobody gave one. */
+  readonly cost?: number;
 }
 
 export interface UserBody {

@@ -8,6 +8,7 @@ import { lease } from "./benchmarks/lease.ts";
 import { load } from "./benchmarks/load.ts";
 import { progress } from "./benchmarks/progress.ts";
 import { step } from "./benchmarks/step.ts";
+import { stream } from "./benchmarks/stream.ts";
 import { timers } from "./benchmarks/timers.ts";
 import { turn } from "./benchmarks/turn.ts";
 
@@ -18,6 +19,7 @@ export const benchmarks: readonly Benchmark[] = [
   holderKilled,
   turn,
   step,
+  stream,
   progress,
   append,
   appendMany,

@@ -16,7 +16,7 @@ const slack = 2;
 /** Memory in place of a disk: what is left of a commit is its processor time. */
 const memoryFolder = "/dev/shm";
 
-const names = ["lease", "turn", "step", "progress", "append", "append-many", "load", "timers"];
+const names = ["lease", "turn", "step", "stream", "progress", "append", "append-many", "load", "timers"];
 
 interface Result {
   readonly name: string;

@@ -6,7 +6,9 @@ import { findingLine } from "../config/config-file.ts";
 import type { LoadedConfig } from "../config/config-file.ts";
 import { homeState } from "../home.ts";
 import type { HomeLocation } from "../home.ts";
+import type { ConfigurableProvider } from "../config/config.ts";
 import { chooseModel, keyVariables } from "../model-choice.ts";
+import { tokenFileOf } from "../model-settings.ts";
 import type { Environment } from "../output.ts";
 import { shellWord } from "../shell-word.ts";
 import { note, ok, wrong } from "./check.ts";
@@ -89,12 +91,36 @@ export function configChecks({ file, exists, findings }: LoadedConfig): readonly
   return [exists ? ok(name, file) : ok(name, `no ${file}; every setting has its default`)];
 }
 
-/** Says which keys are there; never what they are. */
-export function providerChecks({ config, configured }: LoadedConfig, environment: Environment): readonly Check[] {
+/** Whether a provider's tokens can be read; never what they are. */
+async function tokenCheck(provider: ConfigurableProvider, file: string): Promise<Check> {
+  try {
+    const { mode } = await stat(file);
+    if (process.platform === "win32" || (mode & othersMask) === 0) return ok(provider, `tokens in ${file}`);
+    return wrong(
+      provider,
+      `${file} can be read by other users (mode ${(mode & 0o777).toString(8)}), so it is not used`,
+      `chmod 600 ${shellWord(file)}`,
+    );
+  } catch (error) {
+    return wrong(provider, `no tokens in ${file} (${codeOf(error)})`, "log in, and put the tokens there");
+  }
+}
+
+/** Says which keys and tokens are there; never what they are. */
+export async function providerChecks(
+  { config, configured }: LoadedConfig,
+  environment: Environment,
+  homeFolder: string,
+): Promise<readonly Check[]> {
   const choice = chooseModel(config, configured.has("model"), { environment });
   const variables = keyVariables(config);
-  const keys = Object.entries(variables).flatMap(([provider, variable]): Check[] => {
-    if (variable === undefined) return [];
+  const files = (Object.keys(variables) as ConfigurableProvider[]).flatMap((provider) => {
+    const file = tokenFileOf(config, provider, homeFolder);
+    return file === undefined ? [] : [tokenCheck(provider, file)];
+  });
+  const keys = (Object.entries(variables) as [ConfigurableProvider, string | undefined][]).flatMap((entry): Check[] => {
+    const [provider, variable] = entry;
+    if (variable === undefined || config.providers[provider]?.oauth) return [];
     const isSet = Boolean(environment[variable]?.trim());
     const isNeeded = choice.name.startsWith(`${provider}/`) && provider !== "openai-compatible";
     if (isSet) return [ok(provider, `a key is set in ${variable}`)];
@@ -112,7 +138,7 @@ export function providerChecks({ config, configured }: LoadedConfig, environment
           `set ${variables.openai}, or model in config.yaml`,
         )
       : ok("model", `${choice.name} (${choice.source})`);
-  return [model, ...keys];
+  return [model, ...keys, ...(await Promise.all(files))];
 }
 
 function codeOf(error: unknown): string {

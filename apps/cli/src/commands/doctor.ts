@@ -19,7 +19,7 @@ export async function doctor(io: CommandIo, flags: CommonFlags): Promise<number>
     ...nodeChecks(process.versions.node),
     ...(await homeChecks(home)),
     ...configChecks(loaded),
-    ...providerChecks(loaded, io.environment),
+    ...(await providerChecks(loaded, io.environment, home.folder)),
     ...(await storeChecks(store, { host: systemHost, journalMode: loaded.config.store.journal_mode })),
   ];
   const isWell = checks.every(({ status }) => status !== "wrong");

@@ -10,8 +10,42 @@ export interface ProviderConfig {
   readonly silence_s?: number | undefined;
   /** How many tokens one request and its answer may have together. Default: unknown. */
   readonly context_window?: number | undefined;
+  /** Tokens in place of a key, refreshed when they are refused or about to expire. */
+  readonly oauth?: OauthConfig | undefined;
   /** Which of OpenAI's two APIs to speak. Default: `responses` at api.openai.com, `chat` anywhere else. */
   readonly api?: "chat" | "responses" | undefined;
+}
+
+/** Where a provider's tokens are and who refreshes them. */
+export interface OauthConfig {
+  readonly token_url: string;
+  readonly client_id: string;
+  /** Name of the environment variable that holds the client's secret. */
+  readonly client_secret_env?: string | undefined;
+  readonly scope?: string | undefined;
+  /** Relative to the home folder. Default: `tokens/PROVIDER.json` there. */
+  readonly token_file?: string | undefined;
+}
+
+/** What may be said of one model; what is absent is taken from what is known of it. */
+export interface ModelConfig {
+  readonly context_window?: number | undefined;
+  readonly max_output?: number | undefined;
+  /** Of a million tokens, in whatever currency. */
+  readonly price?:
+    | {
+        readonly input: number;
+        readonly output: number;
+        readonly cached_input?: number | undefined;
+        readonly cache_write?: number | undefined;
+      }
+    | undefined;
+  /** False: it refuses them. */
+  readonly tools?: boolean | undefined;
+  readonly system?: boolean | undefined;
+  readonly parallel_calls?: boolean | undefined;
+  readonly output_limit_field?: "max_tokens" | "max_completion_tokens" | undefined;
+  readonly cache?: "key" | "conversation-header" | "breakpoints" | "none" | undefined;
 }
 
 export type ConfigurableProvider = "openai" | "anthropic" | "openai-compatible";
@@ -68,6 +102,10 @@ export interface GatewayConfig {
 export interface Config {
   /** `PROVIDER/MODEL`. */
   readonly model: string;
+  /** Models that answer in its place, in this order, when it cannot. */
+  readonly fallback: readonly string[];
+  /** By `PROVIDER/MODEL`. */
+  readonly models: Readonly<Record<string, ModelConfig>>;
   readonly providers: Readonly<Partial<Record<ConfigurableProvider, ProviderConfig | undefined>>>;
   readonly store: {
     /** A path, a `file:` URL, or `postgres://…`. */
@@ -96,6 +134,8 @@ export interface Config {
 /** The value of every key that nobody set; where the store is depends on the home and is filled in there. */
 export const defaultConfig: Config = Object.freeze<Config>({
   model: "openai/gpt-5-mini",
+  fallback: [],
+  models: {},
   providers: {},
   store: { url: "", journal_mode: "wal" },
   agent: {

@@ -131,6 +131,10 @@ export class TextView implements TurnView {
         screen.busy("waiting to try again");
         break;
       }
+      case "model.fallback":
+        screen.note(style.yellow(`${printable(event.reason)} Asking ${printable(event.to)} in its place.`));
+        screen.busy("thinking");
+        break;
       case "compaction.started":
       case "compaction.finished":
       case "compaction.deferred":
