@@ -1,12 +1,18 @@
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { systemHost } from "@turnkeeper/kernel";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { bundleProcess } from "./process-bundle.ts";
+import type { ProcessBundle } from "./process-bundle.ts";
 import { json, tokenFile, tokenServer } from "./token-server.ts";
 
-const program = fileURLToPath(new URL("refreshing-process.ts", import.meta.url));
+let program: ProcessBundle;
+beforeAll(async () => {
+  program = await bundleProcess("refreshing-process.ts");
+});
+afterAll(() => program.remove());
+
 const expiresAt = Math.floor(systemHost.clock.wallMs() / 1000) + 3600;
 const stale = { access_token: "token-0", refresh_token: "refresh-0", expires_at: expiresAt };
 
@@ -17,8 +23,7 @@ interface Caller {
 }
 
 function startCaller(options: Record<string, string>): Caller {
-  const flags = ["--import", "tsx", "--conditions=@turnkeeper/source"];
-  const child = spawn(process.execPath, [...flags, program, JSON.stringify(options)], {
+  const child = spawn(process.execPath, [program.script, JSON.stringify(options)], {
     stdio: ["pipe", "pipe", "inherit"],
   });
   onTestFinished(() => void child.kill("SIGKILL"));

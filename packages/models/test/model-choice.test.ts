@@ -57,7 +57,12 @@ describe("a model's name", () => {
     expect(error.code).toBe(code);
     expect(error.message).toContain(part);
     expect(error.message).not.toMatch(/\n/);
-    expect(describeModelError(error)).toEqual({ code, retryable: false, isOfRoute: code === "MODEL_NOT_FOUND", message: error.message });
+    expect(describeModelError(error)).toEqual({
+      code,
+      retryable: false,
+      isOfRoute: code === "MODEL_NOT_FOUND",
+      message: error.message,
+    });
   });
 
   it("that is no text is refused", async () => {
