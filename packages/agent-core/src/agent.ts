@@ -6,11 +6,15 @@ import type { SharedScheduler } from "@turnkeeper/periodic-scheduler";
 import type { RequestStopResult, StateStore } from "@turnkeeper/state-store";
 import { openProcessPresence } from "@turnkeeper/turn-lease";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
+import type { ProgressClock } from "@turnkeeper/turn-liveness";
 import { compactionByHand } from "./compaction/compaction-by-hand.ts";
 import { readContextUsage } from "./context-usage.ts";
 import type { ContextUsage } from "./context-usage.ts";
 import { Conversations } from "./conversation.ts";
 import type { Conversation } from "./conversation.ts";
+import { lookEveryMsOf } from "./delegation/child-pulse.ts";
+import { TurnDelegation } from "./delegation/turn-delegation.ts";
+import type { DelegationDeps } from "./delegation/turn-delegation.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { resolveAgentOptions } from "./options.ts";
 import type { AgentOptions, ResolvedAgentOptions } from "./options.ts";
@@ -73,22 +77,46 @@ export interface Agent extends AsyncDisposable {
 interface LoopParts {
   readonly store: StateStore;
   readonly host: Host;
+  readonly scheduler: SharedScheduler;
   readonly model: ResolvedModel;
   readonly tools: ToolSet;
 }
 
+/** A turn of our loop that runs here. */
+interface RunningLoop {
+  readonly conversation: Conversation;
+  readonly clock: ProgressClock;
+  readonly isChild: boolean;
+}
+
+/** What a child is told before its task. */
+const childSystem =
+  "You are a subagent: you do one task for another agent, whose conversation you do not see. Do it with what you are given, and end with what you found or did: your last message is all that it is told.";
+
+/** The settings of a turn's loop: a child's are the agent's, but for what delegation says. */
+function loopOptions(options: ResolvedAgentOptions, isChild: boolean): ResolvedAgentOptions {
+  if (!isChild) return options;
+  const { system, delegation } = options;
+  const { maxIterations, budget } = delegation;
+  return { ...options, maxIterations, budget, system: [system, childSystem].filter(Boolean).join("\n\n") };
+}
+
 /** Our own loop as the body of a turn, with the conversations it remembers between turns. */
-function loopBody(parts: LoopParts, options: ResolvedAgentOptions): TurnBody {
+function loopBody(parts: LoopParts, options: ResolvedAgentOptions, runChild: DelegationDeps["runChild"]): TurnBody {
   const conversations = new Conversations(parts.store, parts.model.id);
-  const running = new Map<string, Conversation>();
+  const running = new Map<string, RunningLoop>();
+  const delegationDeps = { ...parts, runChild, clockOf: (sessionId: string) => running.get(sessionId)?.clock };
+  const delegationSettings = { ...options.delegation, lookEveryMs: lookEveryMsOf(options.liveness?.timeoutMs) };
   const silenceMs = parts.model.silenceMs ?? options.liveness?.timeoutMs ?? 600_000;
   return {
     run: async (scope, start) => {
       const { conversation, soFar } = await conversations.upTo(start.input, start.revision);
-      running.set(scope.sessionId, conversation);
+      const { approval, emit, isChild } = start;
+      running.set(scope.sessionId, { conversation, clock: scope.clock, isChild });
+      const delegation = new TurnDelegation(delegationDeps, delegationSettings, scope, start);
       const loop = new TurnLoop(
-        { ...parts, approval: start.approval, emit: start.emit },
-        { ...options, silenceMs },
+        { ...parts, approval, delegation, emit },
+        { ...loopOptions(options, isChild), silenceMs },
         scope,
         conversation,
         turnSoFar(soFar, parts.tools, options.guardrails),
@@ -96,8 +124,10 @@ function loopBody(parts: LoopParts, options: ResolvedAgentOptions): TurnBody {
       return loop.run();
     },
     ended: (sessionId, { ending, revision }) => {
-      const conversation = running.get(sessionId);
+      const { conversation, isChild } = running.get(sessionId) ?? {};
       running.delete(sessionId);
+      // A child has done its work: nobody waits for its next turn, and a thousand conversations are much to keep.
+      if (isChild) return;
       // Only an answered turn wrote exactly what the loop holds; after any other the store may have closed calls.
       if (conversation && revision !== undefined && ending.outcome === "answered")
         conversations.remember(sessionId, revision, conversation);
@@ -134,10 +164,14 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
   const resolved = resolveAgentOptions(options, process.cwd());
   const tools = toolSet(deps.tools ?? []);
   const { closeOwn, ...machinery } = await openMachinery(deps);
-  const parts = { store: machinery.store, host: machinery.host, model: deps.model, tools };
-  const body = loopBody(parts, resolved);
+  const { store, host, scheduler } = machinery;
+  const parts = { store, host, scheduler, model: deps.model, tools };
+  const body = loopBody(parts, resolved, (task) => dispatcher.runChild(task));
   const liveness = boundedBySilence(resolved.liveness, deps.model.silenceMs);
-  const dispatcher = new Dispatcher({ ...machinery, body, endProcesses: deps.endProcesses }, { ...resolved, liveness });
+  const dispatcher: Dispatcher = new Dispatcher(
+    { ...machinery, body, endProcesses: deps.endProcesses },
+    { ...resolved, liveness },
+  );
   const close = async (closeOptions?: CloseOptions): Promise<void> => {
     await dispatcher.close(closeOptions);
     await closeOwn();

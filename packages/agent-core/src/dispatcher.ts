@@ -1,6 +1,13 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { PeriodicHandle } from "@turnkeeper/periodic-scheduler";
-import type { InputRecord, LeaseView, OfferResult, RequestStopResult, Runner } from "@turnkeeper/state-store";
+import type {
+  InputRecord,
+  LeaseView,
+  OfferResult,
+  ParentCall,
+  RequestStopResult,
+  Runner,
+} from "@turnkeeper/state-store";
 import { endOfStoreFailure, refusedEnd, shutDownEnd } from "./call-end.ts";
 import { reportDefect } from "./defect.ts";
 import { followInput } from "./follow.ts";
@@ -14,9 +21,21 @@ import { checkedSessionId } from "./session-id.ts";
 import { leaveToOthers, SessionRunner } from "./session-runner.ts";
 import type { CloseOptions, RunnerDeps, TurnBody } from "./session-runner.ts";
 import { requestStop } from "./stop.ts";
+import type { Approval } from "./tool-call.ts";
 import { TurnCall } from "./turn-call.ts";
 import type { RunOptions, StopOptions, Turn } from "./turn-call.ts";
 import type { TurnDeps } from "./turn-machinery.ts";
+
+/** What a tool call hands to a child. */
+export interface ChildTask {
+  /** New. */
+  readonly sessionId: string;
+  readonly text: string;
+  readonly parent: ParentCall;
+  /** Who may run the child's tools: whoever may run the parent's. */
+  readonly approval: Approval;
+  readonly deadlineMs: number | undefined;
+}
 
 export interface DispatcherDeps extends TurnDeps {
   readonly body: TurnBody;
@@ -115,10 +134,32 @@ export class Dispatcher implements AsyncDisposable {
       deadlineMs: checkedDuration("deadlineMs", options.deadlineMs, 1),
       approval: options.approval ?? "deny",
     });
-    const wait = beginWait(sessionId);
+    return this.#begin(call);
+  }
+
+  /** Whatever turns made the call wait for its end. */
+  #begin(call: TurnCall): Turn {
+    const wait = beginWait(call.request.sessionId);
     void call.turn.result.then(() => wait[Symbol.dispose]());
     this.#track(this.#start(call));
     return call.turn;
+  }
+
+  /** Runs a child's task as the first turn of its session, which is made for it. */
+  runChild({ sessionId, text, parent, approval, deadlineMs }: ChildTask): Turn {
+    this.#refuseClosed();
+    const call = new TurnCall(this.#deps.host, {
+      sessionId,
+      inputId: this.#deps.host.random.id(),
+      text: checkedInput(text, this.#options),
+      onBusy: "wait",
+      redirect: false,
+      waitMs: this.#options.waitMs,
+      deadlineMs: checkedDuration("deadlineMs", deadlineMs, 1),
+      approval,
+      parent,
+    });
+    return this.#begin(call);
   }
 
   /** Runs work that nobody sent a message for as a turn of its own, where the session is free at once. */
@@ -158,8 +199,9 @@ export class Dispatcher implements AsyncDisposable {
   /** Stores the input, and gives the call to whoever will bring it to its end. Never rejects. */
   async #start(call: TurnCall): Promise<void> {
     try {
-      const { sessionId, inputId, text, onBusy } = call.request;
-      const request = { sessionId, inputId, text, onBusy, runner: this.#runner };
+      const { sessionId, inputId, text, onBusy, parent } = call.request;
+      const child = parent ? { parent } : {};
+      const request = { sessionId, inputId, text, onBusy, runner: this.#runner, ...child };
       const offer = await offerInput({ ...this.#deps, closing: this.#closing.signal }, request);
       if (offer.kind === "busy")
         return call.finish(refusedEnd(offer.lease?.holder ?? offer.head?.runner, this.#runner));

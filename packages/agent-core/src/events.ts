@@ -29,6 +29,15 @@ export type TurnEventBody =
   | { readonly type: "turn.stalled"; readonly idleMs: number; readonly lastProgress: string }
   | { readonly type: "turn.resumed" }
   | { readonly type: "approval.requested"; readonly callId: string }
+  /** The call has a child, a session of its own: it is steered and stopped by that id. */
+  | { readonly type: "child.started"; readonly callId: string; readonly childSessionId: string }
+  | {
+      readonly type: "child.finished";
+      readonly callId: string;
+      readonly childSessionId: string;
+      readonly outcome: RunOutcome;
+      readonly durationMs: number;
+    }
   /** A message that came while the turn ran is in the request that leaves now. */
   | { readonly type: "steer.delivered"; readonly inputId: string }
   /**

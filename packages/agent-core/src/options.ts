@@ -45,6 +45,19 @@ export interface AgentOptions {
     /** How long the model may be silent over a summary; five times that ends it. Default 120,000. */
     readonly contextTimeoutMs?: number;
   };
+  /** How subagents run: as the agent itself does, but for what stands here. */
+  readonly delegation?: {
+    /** Subagents in one turn. Default 50: what more would do, they can be told to do. */
+    readonly maxChildren?: number;
+    /** Subagents of subagents of …, in all. Default 1: none has any of its own. */
+    readonly maxDepth?: number;
+    /** How long the turn of one may take. Default: as long as it moves. */
+    readonly deadlineMs?: number;
+    /** Model calls in one's turn. Default: the agent's. */
+    readonly maxIterations?: number;
+    /** What one's turn may use. Default: the agent's. */
+    readonly budget?: TurnBudget;
+  };
   readonly guardrails?: {
     /** Whether a turn that goes round in circles is ended; else its model is only told. Default false: somebody watches. */
     readonly hardStop?: boolean;
@@ -63,6 +76,13 @@ export interface ResolvedAgentOptions {
   readonly toolConcurrency: number;
   readonly budget: TurnBudget;
   readonly compaction: { readonly threshold: number | undefined; readonly contextTimeoutMs: number };
+  readonly delegation: {
+    readonly maxChildren: number;
+    readonly maxDepth: number;
+    readonly deadlineMs: number | undefined;
+    readonly maxIterations: number;
+    readonly budget: TurnBudget;
+  };
   readonly guardrails: { readonly hardStop: boolean };
 }
 
@@ -75,6 +95,7 @@ interface AgentDefaults {
   readonly modelAttempts: number;
   readonly toolConcurrency: number;
   readonly compaction: { readonly contextTimeoutMs: number };
+  readonly delegation: { readonly maxChildren: number; readonly maxDepth: number };
   readonly guardrails: { readonly hardStop: boolean };
 }
 
@@ -88,6 +109,7 @@ export const agentDefaults: AgentDefaults = Object.freeze({
   modelAttempts: 3,
   toolConcurrency: 8,
   compaction: Object.freeze({ contextTimeoutMs: 120_000 }),
+  delegation: Object.freeze({ maxChildren: 50, maxDepth: 1 }),
   guardrails: Object.freeze({ hardStop: false }),
 });
 
@@ -103,6 +125,7 @@ const known = new Set<keyof AgentOptions>([
   "toolConcurrency",
   "budget",
   "compaction",
+  "delegation",
   "guardrails",
 ]);
 
@@ -168,6 +191,23 @@ function checkedCompaction(compaction: NonNullable<AgentOptions["compaction"]>):
   return Object.freeze({ threshold, contextTimeoutMs: positive("compaction.contextTimeoutMs", contextTimeoutMs) });
 }
 
+function checkedDelegation({
+  delegation = {},
+  maxIterations = agentDefaults.maxIterations,
+  budget = {},
+}: AgentOptions): ResolvedAgentOptions["delegation"] {
+  onlyKnown("delegation", delegation, ["maxChildren", "maxDepth", "deadlineMs", "maxIterations", "budget"]);
+  const { maxChildren, maxDepth } = { ...agentDefaults.delegation, ...delegation };
+  const { deadlineMs } = delegation;
+  return Object.freeze({
+    maxChildren: count("delegation.maxChildren", maxChildren),
+    maxDepth: count("delegation.maxDepth", maxDepth),
+    deadlineMs: deadlineMs === undefined ? undefined : positive("delegation.deadlineMs", deadlineMs),
+    maxIterations: count("delegation.maxIterations", delegation.maxIterations ?? maxIterations),
+    budget: checkedBudget(delegation.budget ?? budget),
+  });
+}
+
 function checkedGuardrails(guardrails: NonNullable<AgentOptions["guardrails"]>): ResolvedAgentOptions["guardrails"] {
   onlyKnown("guardrails", guardrails, ["hardStop"]);
   const { hardStop = agentDefaults.guardrails.hardStop } = guardrails;
@@ -194,6 +234,7 @@ export function resolveAgentOptions(options: AgentOptions, workingFolder: string
     toolConcurrency: count("toolConcurrency", options.toolConcurrency ?? agentDefaults.toolConcurrency),
     budget: checkedBudget(options.budget ?? {}),
     compaction: checkedCompaction(options.compaction ?? {}),
+    delegation: checkedDelegation(options),
     guardrails: checkedGuardrails(options.guardrails ?? {}),
   });
 }

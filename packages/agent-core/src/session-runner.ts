@@ -24,6 +24,8 @@ export interface TurnStart {
   /** The transcript's revision before the input's own entry. */
   readonly revision: number;
   readonly approval: Approval;
+  /** It is the task of a child that runs for its parent's call. */
+  readonly isChild: boolean;
   readonly emit: (event: TurnEventBody) => void;
 }
 
@@ -218,7 +220,8 @@ export class SessionRunner {
           for (const call of calls) {
             call.started(turnId, lease.fencingToken);
             call.keptBy({
-              onStop: ({ hard = false, by = "caller" }) => void interrupt.interrupt({ hard, reason: "user-stop", by }),
+              onStop: ({ hard = false, by = "caller", reason = "user-stop" }) =>
+                void interrupt.interrupt({ hard, reason, by }),
               onWaitedOut: () => {},
             });
           }
@@ -233,7 +236,8 @@ export class SessionRunner {
       },
       async (scope) => {
         const approval = calls[0]?.request.approval ?? "deny";
-        const start = { input, revision: granted.revision, approval, emit };
+        const isChild = calls.some(({ request }) => request.parent !== undefined);
+        const start = { input, revision: granted.revision, approval, isChild, emit };
         const callers = calls.flatMap((call) => call.callers);
         return onBehalfOf(callers, () => this.#deps.body.run(scope, start));
       },

@@ -1,6 +1,7 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { EntryDraft, ToolBody } from "@turnkeeper/state-store";
+import type { TurnDelegation } from "./delegation/turn-delegation.ts";
 import type { TurnEventBody } from "./events.ts";
 import { stubOf } from "./guardrails.ts";
 import type { GuardedCall, Guardrails, GuardJudgement } from "./guardrails.ts";
@@ -14,6 +15,7 @@ export interface ToolBatchDeps {
   readonly workspace: string;
   readonly approval: Approval;
   readonly guardrails: Guardrails;
+  readonly delegation?: TurnDelegation | undefined;
   readonly emit: (event: TurnEventBody) => void;
   /** Told each result once it is stored, in the order of the calls. */
   onResult(call: PreparedCall, body: ToolBody): void;
@@ -25,6 +27,8 @@ interface Finished {
   readonly body: ToolBody;
   /** Absent where the call never started. */
   readonly durationMs: number | undefined;
+  /** The notices of children that the result says all of. */
+  readonly notices: readonly string[];
 }
 
 /** A call as the guardrails see it. */
@@ -96,6 +100,7 @@ export class ToolBatch {
       ? {
           body: notStarted(call, this.#halt ? "the turn was ended for repeating itself" : undefined),
           durationMs: undefined,
+          notices: [],
         }
       : await this.#run(call);
     this.#storing = this.#storing.then(() => this.#store());
@@ -105,6 +110,8 @@ export class ToolBatch {
   async #run(call: PreparedCall): Promise<Finished> {
     const { host, scope, workspace, approval, guardrails, emit } = this.#deps;
     let startedAtMs: number | undefined;
+    const told: string[] = [];
+    let notices: readonly string[] = [];
     const deps: ToolRunDeps = {
       host,
       scope,
@@ -116,6 +123,9 @@ export class ToolBatch {
         startedAtMs = host.clock.monotonicMs();
         emit({ type: "tool.started", callId, name, input: parsed.stored });
       },
+      delegate: this.#deps.delegation?.ofCall(call.callId, (inputId) => void told.push(inputId)),
+      // What a call that failed or was left behind had been told waits for a checkpoint.
+      onAnswered: () => void (notices = [...told]),
       onLate: ({ callId, name }, late) =>
         this.#deps.keepLate({ key: `${scope.turnId}/${callId}/late`, body: { role: "tool", callId, name, ...late } }),
     };
@@ -127,7 +137,7 @@ export class ToolBatch {
     const hasRun = startedAtMs !== undefined && body.status !== "denied" && call.parsed.kind === "valid";
     if (!hasRun) place?.rollback();
     const durationMs = startedAtMs === undefined ? undefined : Math.round(host.clock.monotonicMs() - startedAtMs);
-    return { body, durationMs };
+    return { body, durationMs, notices };
   }
 
   /** One question at a time: a person cannot answer two. */
@@ -155,8 +165,13 @@ export class ToolBatch {
       return { call, body: judged(body, judgement), durationMs };
     });
     const drafts = results.map(({ body }): EntryDraft => ({ key: `${scope.turnId}/${body.callId}/result`, body }));
+    // In one step with the results, so that no notice is told beside its result, or lost with it.
+    const notices = ready.flatMap(({ finished }) => finished.notices);
     try {
-      await scope.append(drafts);
+      await scope.append(
+        drafts,
+        notices.map((inputId) => ({ inputId, end: "answered" })),
+      );
     } catch (error) {
       return this.#fail(error);
     }

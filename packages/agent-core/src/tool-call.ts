@@ -1,6 +1,7 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { JsonValue, ToolBody, ToolStatus } from "@turnkeeper/state-store";
+import type { Delegate } from "./delegation/turn-delegation.ts";
 import { insideTurn } from "./reentry.ts";
 import { parseArguments } from "./tool-input.ts";
 import type { ParsedArguments, ToolSet } from "./tool-input.ts";
@@ -39,6 +40,10 @@ export interface ToolRunDeps {
   inTurn<Answer>(ask: () => Promise<Answer>): Promise<Answer>;
   onApprovalRequested(callId: string): void;
   onStarted(call: PreparedCall): void;
+  /** Hands tasks of this call to children. */
+  readonly delegate: Delegate | undefined;
+  /** Told once the call has a result of its tool's own, which says all of what it was told. */
+  onAnswered(): void;
   /** Told what a call that was left behind came to in the end: it has its result already, and gets no second one. */
   onLate(call: PreparedCall, late: Settled): void;
 }
@@ -161,6 +166,7 @@ function contextOf(deps: ToolRunDeps, call: PreparedCall): ToolContext {
     signal: interrupt.signal,
     hardSignal: interrupt.hardSignal,
     progress: (detail) => clock.progress("tool", detail ?? call.name),
+    ...(deps.delegate ? { delegate: deps.delegate } : {}),
     get processMarker() {
       return scope.markProcesses();
     },
@@ -172,9 +178,11 @@ async function execute(deps: ToolRunDeps, call: PreparedCall, tool: ToolDefiniti
   const boundMs = typeof tool.boundMs === "function" ? tool.boundMs(value) : (tool.boundMs ?? defaultBoundMs);
   clock.progress("tool", call.name);
   using _wait = clock.declareWait({ kind: "tool", name: call.name, boundMs });
+  let hasAnswered = false;
   const run = async (): Promise<Settled> => {
     try {
       const output = await insideTurn(sessionId, () => tool.execute(value, contextOf(deps, call)));
+      hasAnswered = true;
       return interrupt.signal.aborted
         ? { status: "interrupted", output: output ?? null }
         : { status: "ok", output: output ?? null };
@@ -184,6 +192,7 @@ async function execute(deps: ToolRunDeps, call: PreparedCall, tool: ToolDefiniti
   };
   const running = run();
   const settled = await settledOrDetached(deps, running);
+  if (settled !== leftBehind && hasAnswered) deps.onAnswered();
   if (settled === leftBehind) void running.then((late) => deps.onLate(call, late));
   clock.progress("tool", call.name);
   return settled;

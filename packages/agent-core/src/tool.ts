@@ -1,4 +1,5 @@
 import type { JsonValue } from "@turnkeeper/state-store";
+import type { Delegate } from "./delegation/turn-delegation.ts";
 
 /** The part of the Standard Schema v1 interface (standardschema.dev) that a tool's input schema must have. */
 export interface StandardSchema<Output = unknown> {
@@ -34,6 +35,12 @@ export interface ToolContext {
   readonly hardSignal: AbortSignal;
   /** Says that the call moved (a declared heartbeat); the only thing that moves the turn's clock while it runs. */
   progress(detail?: string): void;
+  /**
+   * Hands a task to a subagent with a session of its own, and waits for its end, whatever that is. Its end counts as
+   * told by this call's result, where the call returns one; else a message tells of it. Absent where no agent runs the
+   * call. Rejects with `CHILD_LIMIT`, `CHILD_DEPTH`, `CHILD_LEFT` once the turn was stopped softly, or as `run` does.
+   */
+  readonly delegate?: Delegate;
   /** Environment variables that every process of this call must carry, so that a later holder can find and end it. */
   readonly processMarker: Readonly<Record<string, string>>;
 }

@@ -1,5 +1,5 @@
 import type { Cancel, Host } from "@turnkeeper/kernel";
-import type { OnBusy, Usage } from "@turnkeeper/state-store";
+import type { InterruptReason, OnBusy, ParentCall, Usage } from "@turnkeeper/state-store";
 import { EventQueue } from "./event-queue.ts";
 import type { HolderView, RunOutcome, TurnEvent, TurnEventBody, TurnFinished } from "./events.ts";
 import { callingTurns } from "./reentry.ts";
@@ -32,6 +32,8 @@ export interface StopOptions {
   readonly hard?: boolean;
   /** Who asks, for people. Default "caller". */
   readonly by?: string;
+  /** What the turn says of why it was interrupted. Default `user-stop`. */
+  readonly reason?: InterruptReason;
 }
 
 /** One call to `run`: its events, read once, and its last event as a promise that never rejects. */
@@ -78,6 +80,8 @@ export interface CallRequest {
   readonly waitMs: number;
   readonly deadlineMs: number | undefined;
   readonly approval: Approval;
+  /** The call that the session is made for. */
+  readonly parent?: ParentCall;
 }
 
 /** What whoever is responsible for a call does about it. */

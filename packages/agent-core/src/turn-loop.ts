@@ -17,6 +17,7 @@ import { estimateTokens } from "./compaction/token-estimate.ts";
 import { TurnCompaction } from "./compaction/turn-compaction.ts";
 import type { Conversation } from "./conversation.ts";
 import { reportDefect } from "./defect.ts";
+import type { TurnDelegation } from "./delegation/turn-delegation.ts";
 import type { Guardrails } from "./guardrails.ts";
 import type { TurnEventBody } from "./events.ts";
 import { backoffMs, callModel, pause } from "./model-call.ts";
@@ -42,6 +43,7 @@ export interface LoopDeps {
   readonly model: ResolvedModel;
   readonly tools: ToolSet;
   readonly approval: Approval;
+  readonly delegation?: TurnDelegation | undefined;
   readonly emit: (event: TurnEventBody) => void;
 }
 
@@ -336,13 +338,14 @@ export class TurnLoop {
   }
 
   async #runCalls(prepared: readonly PreparedCall[]): Promise<ToolBatch["halt"]> {
-    const { host, approval, emit } = this.#deps;
+    const { host, approval, delegation, emit } = this.#deps;
     if (this.#conversation.replacedCount > this.#replacedCount) this.#guardrails.contextReplaced();
     this.#replacedCount = this.#conversation.replacedCount;
     const batch = new ToolBatch(
       {
         host,
         approval,
+        delegation,
         emit,
         guardrails: this.#guardrails,
         scope: this.#scope,

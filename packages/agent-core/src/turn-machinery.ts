@@ -42,6 +42,7 @@ import { endTurn } from "./turn-end.ts";
 import { TurnProcesses } from "./turn-processes.ts";
 import { statusOfTurn } from "./turn-status.ts";
 import { TurnWriter } from "./turn-writer.ts";
+import type { SettledInputs } from "./turn-writer.ts";
 import { watchTurn } from "@turnkeeper/turn-liveness";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
 
@@ -64,10 +65,10 @@ export interface TurnScope {
   readonly interrupt: TurnInterrupt;
   readonly fence: CompressionFence;
   /**
-   * One durable step of the turn. Where the store fails it is kept in the spool and `storeFailure` is set. Throws
+   * One durable step of the turn, with the inputs that it settles. Where the store fails it is kept in the spool and `storeFailure` is set. Throws
    * `LEASE_LOST` once another has the session.
    */
-  append(entries: readonly EntryDraft[]): Promise<void>;
+  append(entries: readonly EntryDraft[], settledInputs?: SettledInputs): Promise<void>;
   /** What the store failed with: nothing is stored any more, and the turn must end. */
   readonly storeFailure: CodedError | undefined;
   /** The variables that every process of this turn must carry; once taken, the turn's end looks for them. */
@@ -276,7 +277,7 @@ export async function conductTurn(
     clock,
     interrupt,
     fence,
-    append: (entries) => writer.append(entries),
+    append: (entries, settledInputs) => writer.append(entries, settledInputs),
     get storeFailure() {
       return writer.failure;
     },

@@ -9,6 +9,9 @@ export interface TurnWriterDeps {
   readonly host: Host;
 }
 
+/** The inputs that a step settles, beside those that its turn's end does. */
+export type SettledInputs = NonNullable<SpoolStep["settledInputs"]>;
+
 /** Codes that say nothing of the store's health: the caller's own fault, or met before a turn can begin. */
 const notTheStore = /^STORE_(CONTRACT|NEWER|DUPLICATE)$/;
 
@@ -73,13 +76,14 @@ export class TurnWriter {
    * One durable step of the turn: resolves once it is in the store or, where that failed, in the spool; `failure` tells
    * which. Throws `LEASE_LOST`, and what the store throws at a fault of the caller.
    */
-  async append(entries: readonly EntryDraft[]): Promise<void> {
+  async append(entries: readonly EntryDraft[], settledInputs: SettledInputs = []): Promise<void> {
     if (this.#hasEnded && this.#failure) throw this.#failure;
     const { sessionId, grant } = this.#lease;
     const { host, store } = this.#deps;
-    const append = { grant, turnId: this.#turnId, entries };
+    const settled = settledInputs.length === 0 ? {} : { settledInputs };
+    const append = { grant, turnId: this.#turnId, entries, ...settled };
     const result = await this.#stored(() => withKnownOutcome(host, () => store.transcript.append(append)));
-    if (result === undefined) return this.#keep(entries);
+    if (result === undefined) return this.#keep(entries, settled);
     if (result.kind === "committed") return;
     throw new CodedError("LEASE_LOST", `Session ${sessionId} was taken over; this turn's writes are refused.`);
   }
@@ -127,14 +131,23 @@ export class TurnWriter {
       ...(usage === undefined ? {} : { usage }),
       ...(leavesProcesses ? { leavesProcesses } : {}),
     };
-    await this.#keep(entries, end);
+    await this.#keep(entries, { end });
   }
 
-  async #keep(entries: readonly EntryDraft[], end?: SpoolStep["end"]): Promise<void> {
+  async #keep(
+    entries: readonly EntryDraft[],
+    { end, settledInputs }: Pick<SpoolStep, "end" | "settledInputs">,
+  ): Promise<void> {
     const { lost, grant } = this.#lease;
     if (lost.aborted && storeFailureOf(lost) === undefined) return;
     try {
-      const step = { grant, turnId: this.#turnId, entries, ...(end ? { end } : {}) };
+      const step = {
+        grant,
+        turnId: this.#turnId,
+        entries,
+        ...(settledInputs ? { settledInputs } : {}),
+        ...(end ? { end } : {}),
+      };
       ({ place: this.#place } = await this.#deps.store.spool.keep(step));
     } catch (error) {
       this.#spoolFailure = error;

@@ -51,6 +51,7 @@ export type WithTurnOptions = Omit<
   | "budget"
   | "guardrails"
   | "compaction"
+  | "delegation"
 > &
   Pick<RunOptions, "inputId" | "onBusy" | "deadlineMs">;
 

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { CodedError } from "@turnkeeper/kernel";
 import type { InterruptErrorCode } from "./errors.ts";
 import type { FaultReporter } from "./fault.ts";
@@ -21,6 +22,8 @@ type ListenerOptions = Parameters<AbortSignal["addEventListener"]>[2];
 export function createGuardedSignal(name: string, report: FaultReporter): GuardedSignal {
   const controller = new AbortController();
   const { signal } = controller;
+  // As many as the turn has calls at once: each takes its own away, and none of them is a leak.
+  setMaxListeners(0, signal);
   const guards = new WeakMap<NonNullable<Listener>, (event: Event) => void>();
   const fail = (error: unknown): void => {
     const message = `A listener on the turn's ${name} failed: ${error instanceof Error ? error.message : String(error)}. The stop went on without it; fix the listener.`;

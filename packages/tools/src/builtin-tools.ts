@@ -4,6 +4,7 @@ import type { FileToolsOptions } from "./file-tools-options.ts";
 import { createFetchUrlTool } from "./fetch-url-tool.ts";
 import type { FetchUrlDeps, FetchUrlOptions } from "./fetch-url-tool.ts";
 import { createListFilesTool } from "./list-files-tool.ts";
+import { createDelegateTool } from "./delegate-tool.ts";
 import { createEditFileTool } from "./edit-file-tool.ts";
 import { resolveOptions } from "./options.ts";
 import { createReadFileTool } from "./read-file-tool.ts";
@@ -41,5 +42,6 @@ export function builtinTools(deps: BuiltinToolsDeps, options?: BuiltinToolsOptio
     createListFilesTool(files),
     createSearchFilesTool(fileDeps, files),
     createFetchUrlTool(deps, fetchUrl),
+    createDelegateTool(),
   ];
 }

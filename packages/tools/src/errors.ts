@@ -27,6 +27,8 @@ export type ToolErrorCode =
   | "COMMAND_NOT_STARTED"
   /** The command ran longer than it may; its processes were ended. */
   | "COMMAND_TIMED_OUT"
+  /** Nobody is there to run a subagent: the call's turn is run by no agent. */
+  | "NO_SUBAGENTS"
   /** The turn was stopped while the call ran. */
   | "CALL_INTERRUPTED";
 

@@ -3,6 +3,8 @@ export { builtinTools } from "./builtin-tools.ts";
 export type { BuiltinToolsDeps, BuiltinToolsOptions } from "./builtin-tools.ts";
 export { createShellTool } from "./shell-tool.ts";
 export type { ShellInput, ShellToolDeps, ShellToolOptions } from "./shell-tool.ts";
+export { createDelegateTool } from "./delegate-tool.ts";
+export type { DelegateInput } from "./delegate-tool.ts";
 export { createEditFileTool } from "./edit-file-tool.ts";
 export type { EditFileInput } from "./edit-file-tool.ts";
 export { createFetchUrlTool } from "./fetch-url-tool.ts";

@@ -30,6 +30,7 @@ test("the tools are frozen, named as agreed, and ask before they change anything
     ["list_files", false],
     ["search_files", false],
     ["fetch_url", true],
+    ["delegate", false],
   ]);
   expect(tools.every((tool) => Object.isFrozen(tool))).toBe(true);
 });
@@ -43,6 +44,7 @@ test("arguments beside the schema are refused, and the schema that a provider ge
     {},
     { pattern: "a" },
     { url: "https://example.com" },
+    { task: "look" },
   ];
   for (const [index, tool] of builtinTools(deps).entries()) {
     const schema = tool.input["~standard"];

@@ -109,6 +109,17 @@ export class TextView implements TurnView {
       case "approval.requested":
         screen.idle();
         break;
+      case "child.started":
+        // By its name it is steered, stopped and looked at.
+        screen.note(`  ${style.cyan("↳")} subagent in session ${event.childSessionId}`);
+        screen.busy("waiting for subagents");
+        break;
+      case "child.finished": {
+        const mark = event.outcome === "answered" ? style.green("✓") : style.red("✗");
+        const took = secondsText(event.durationMs);
+        screen.note(`  ${mark} subagent in session ${event.childSessionId} ${style.dim(`${took}  ${event.outcome}`)}`);
+        break;
+      }
       case "turn.stalled":
         screen.note(
           style.yellow(

@@ -3,6 +3,46 @@ import type { Mutation } from "../mutation.ts";
 
 export const agentCoreMutations: readonly Mutation[] = mutationsOf("agent-core", [
   {
+    id: "notice-told-beside-its-result",
+    file: "tool-batch",
+    find: "onAnswered: () => void (notices = [...told]),",
+    replace: "onAnswered: () => {},",
+    guards: "7.20",
+    tests: ["delegation"],
+  },
+  {
+    id: "notice-settled-by-a-call-that-has-no-result",
+    file: "tool-call",
+    find: "if (settled !== leftBehind && hasAnswered) deps.onAnswered();",
+    replace: "deps.onAnswered();",
+    guards: "7.20",
+    tests: ["delegation-ends"],
+  },
+  {
+    id: "hard-stop-ends-at-the-parent",
+    file: "delegation/turn-delegation",
+    find: "for (const { child } of this.#running) child.stop(",
+    replace: "for (const { child } of [] as RunningChild[]) child.stop(",
+    guards: "TURN-1",
+    tests: ["delegation"],
+  },
+  {
+    id: "stuck-child-keeps-its-parent",
+    file: "delegation/child-pulse",
+    find: 'if (hasMoved) return "moves";',
+    replace: 'if (hasMoved || this.#idleCount > 0) return "moves";',
+    guards: "LIVE-1",
+    tests: ["child-pulse"],
+  },
+  {
+    id: "working-child-leaves-its-parent-to-die",
+    file: "delegation/turn-delegation",
+    find: 'if (pulse.look(clockOf(child.sessionId)) !== "stale") clock',
+    replace: 'if (pulse.look(undefined) === "moves") clock',
+    guards: "LIVE-2",
+    tests: ["delegation"],
+  },
+  {
     id: "lost-lease-does-not-stop-the-turn",
     file: "turn-machinery",
     find: 'void interrupt.interrupt({ hard: true, reason: "lease-lost", by: "lease", message });',
