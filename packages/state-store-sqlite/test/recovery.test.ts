@@ -224,6 +224,42 @@ describe("a recovery", () => {
     for (const [index, token] of kept.entries()) expect(token).toBeGreaterThanOrEqual(tokens[index] ?? 0);
   });
 
+  it("rule 7.14: tells the next grant of the turns that it ended itself", async () => {
+    const [source, output] = [aCopy(), join(folder(), "new.db")];
+    const database = new Database(source);
+    // A grant that left no trace of its own: the turn that runs is not under the lease that stands.
+    database.exec("UPDATE lease SET fencing_token = fencing_token + 1 WHERE session_id = 'session-1'");
+    database.exec("PRAGMA foreign_keys = OFF; DELETE FROM turn WHERE turn_id = 'turn-3' AND session_no = 2");
+    database.close();
+    const report = await recoverHere(source, output);
+    expect(report.violations).toEqual([]);
+    const store = await openSqliteStore(output, { host: systemHost });
+    const told = async (sessionId: string): Promise<readonly unknown[]> => {
+      const holder = { holderId: `next-${sessionId}`, instanceId: "next", host: "here", bootId: "boot", pid: 1 };
+      const lease = await store.leases.read(sessionId);
+      const reclaim = lease && { sessionId, holderId: lease.holder.holderId, fencingToken: lease.fencingToken };
+      const granted = await store.leases.acquire({ sessionId, holder, ttlMs: 60_000, ...(reclaim ? { reclaim } : {}) });
+      return granted.kind === "granted" ? (granted.predecessors ?? []).map(({ turnId }) => turnId) : [granted.kind];
+    };
+    expect(await told("session-1")).toEqual(["turn-13"]);
+    // What made up a turn as answered left nothing behind.
+    expect(await told("session-2")).toEqual([]);
+    await store.close();
+  });
+
+  it("rule 7.19: leaves a turn suspended that waits for approval, though it has no lease", async () => {
+    const [source, output] = [aCopy(), join(folder(), "new.db")];
+    const database = new Database(source);
+    database.exec("UPDATE turn SET suspended_at_ms = started_at_ms WHERE outcome IS NULL");
+    database.exec(
+      `UPDATE lease SET holder_id = NULL, holder = NULL, ttl_ms = NULL, renew_count = NULL, expires_boot_id = NULL,
+         expires_boot_ms = NULL, acquired_at_ms = NULL, expires_at_ms = NULL WHERE session_id = 'session-1'`,
+    );
+    database.close();
+    await recoverHere(source, output);
+    expect(column(output, "SELECT turn_id FROM turn WHERE outcome IS NULL")).toEqual(["turn-13"]);
+  });
+
   it("does not bring back what was deleted, as long as the file tells which pages are free", async () => {
     const [source, output] = [aCopy(), join(folder(), "new.db")];
     const store = await openSqliteStore(source, { host: systemHost });

@@ -5,27 +5,21 @@
 import type { SpooledStep } from "@turnkeeper/state-store";
 import type { Connection } from "../connection.ts";
 import type { Findings } from "./findings.ts";
+import { endOvertaken, lostDetail, rememberEnded } from "./ended-turns.ts";
+import { idOf } from "./session-names.ts";
 import type { SessionNames } from "./session-names.ts";
 
 /** Grants that left no trace may have followed the last one that did; a new one must be greater than they were. */
 const lostGrantCount = 1000;
 
 const lostHolder = JSON.stringify({ holderId: "lost", instanceId: "lost", host: "", bootId: "", pid: 0 });
-const lostDetail = "Rebuilt by recovery: the turn's own record was lost with a damaged part of the store.";
-const overtakenDetail = "Ended by recovery: a later grant had followed, or its lease was free.";
 
-interface MendingParts {
+export interface MendingParts {
   readonly rows: Connection;
   readonly findings: Findings;
   readonly names: SessionNames;
   /** What waits in the spool of the store. */
   readonly spooled: readonly SpooledStep[];
-}
-
-/** How reports call a session. */
-function idOf(rows: Connection, sessionNo: number): string {
-  const found = rows.get<{ session_id: string }>("SELECT session_id FROM session WHERE session_no = ?", sessionNo);
-  return found?.session_id ?? `number ${sessionNo}`;
 }
 
 function makeSessions({ rows, findings, names }: MendingParts): void {
@@ -253,24 +247,6 @@ function makeLease(
   );
 }
 
-/** A turn runs under the grant that holds the lease, or it does not run. */
-function endOvertaken({ rows, findings }: MendingParts): void {
-  const overtaken = rows.all<{ turn_no: number; session_no: number; turn_id: string }>(
-    `SELECT turn_no, session_no, turn_id FROM turn JOIN session USING (session_no) LEFT JOIN lease USING (session_id)
-     WHERE outcome IS NULL AND (lease.holder_id IS NULL OR lease.fencing_token <> turn.fencing_token)`,
-  );
-  for (const { turn_no, session_no, turn_id } of overtaken) {
-    rows.run(
-      `UPDATE turn SET stop = NULL, outcome = 'interrupted', reason = 'crashed', detail = ?,
-         ended_at_ms = max(started_at_ms, (SELECT updated_at_ms FROM session WHERE session.session_no = turn.session_no))
-       WHERE turn_no = ?`,
-      overtakenDetail,
-      turn_no,
-    );
-    findings.mend(idOf(rows, session_no), `turn ${turn_id} ran without its lease and is ended as interrupted`);
-  }
-}
-
 /** What a turn took ends with it (INBOX-1). */
 function settleInputs({ rows, findings }: MendingParts): void {
   const open = rows.all<{
@@ -298,5 +274,6 @@ export function mendRecords(parts: MendingParts): void {
   makeSpooledTurns(parts);
   mendLeases(parts);
   endOvertaken(parts);
+  rememberEnded(parts);
   settleInputs(parts);
 }

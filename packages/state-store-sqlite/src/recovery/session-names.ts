@@ -8,6 +8,12 @@ import type { FoundValue } from "./record.ts";
 /** Of the session's table; that of the leases looks the same and numbers otherwise. */
 const sessionIndex = "sqlite_autoindex_session_1";
 
+/** How reports call a session. */
+export function idOf(rows: Connection, sessionNo: number): string {
+  const found = rows.get<{ session_id: string }>("SELECT session_id FROM session WHERE session_no = ?", sessionNo);
+  return found?.session_id ?? `number ${sessionNo}`;
+}
+
 export class SessionNames {
   readonly #rows: Connection;
 
