@@ -7,6 +7,9 @@ import type { RequestStopResult, StateStore } from "@turnkeeper/state-store";
 import { openProcessPresence } from "@turnkeeper/turn-lease";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
+import { BackgroundReviews } from "./background/background-reviews.ts";
+import type { Review } from "./background/background-reviews.ts";
+import { sessionTitles } from "./background/session-titles.ts";
 import { compactionByHand } from "./compaction/compaction-by-hand.ts";
 import { readContextUsage } from "./context-usage.ts";
 import type { ContextUsage } from "./context-usage.ts";
@@ -47,6 +50,10 @@ export interface MachineryDeps {
 export interface AgentDeps extends MachineryDeps {
   readonly model: ResolvedModel;
   readonly tools?: readonly AnyTool[];
+  /** Names new sessions by what they are about, in the background. Absent: their first messages name them. */
+  readonly titleModel?: ResolvedModel;
+  /** Looks over each conversation whose turn was answered, in the background. */
+  readonly review?: Review;
 }
 
 export interface Agent extends AsyncDisposable {
@@ -65,7 +72,7 @@ export interface Agent extends AsyncDisposable {
   context(sessionId: string): Promise<ContextUsage>;
   /** Asks the session's running turn to stop, in whatever process it runs. Answers at once. */
   stop(sessionId: string, options?: StopOptions): Promise<RequestStopResult>;
-  /** Resolves once every turn and every queued input that this agent must run has ended. */
+  /** Resolves once every turn and every queued input that this agent must run has ended, and what looks them over. */
   idle(): Promise<void>;
   /**
    * Stops what runs as `shutdown`, or with `drain` lets it end, leaves what waits to others, and lets go of everything.
@@ -102,7 +109,12 @@ function loopOptions(options: ResolvedAgentOptions, isChild: boolean): ResolvedA
 }
 
 /** Our own loop as the body of a turn, with the conversations it remembers between turns. */
-function loopBody(parts: LoopParts, options: ResolvedAgentOptions, runChild: DelegationDeps["runChild"]): TurnBody {
+function loopBody(
+  parts: LoopParts,
+  options: ResolvedAgentOptions,
+  reviews: BackgroundReviews,
+  runChild: DelegationDeps["runChild"],
+): TurnBody {
   const conversations = new Conversations(parts.store, parts.model.id);
   const running = new Map<string, RunningLoop>();
   const delegationDeps = { ...parts, runChild, clockOf: (sessionId: string) => running.get(sessionId)?.clock };
@@ -110,6 +122,7 @@ function loopBody(parts: LoopParts, options: ResolvedAgentOptions, runChild: Del
   const silenceMs = parts.model.silenceMs ?? options.liveness?.timeoutMs ?? 600_000;
   return {
     run: async (scope, start) => {
+      reviews.cancel(scope.sessionId);
       const { conversation, soFar } = await conversations.upTo(start.input, start.revision);
       const { approval, emit, isChild } = start;
       running.set(scope.sessionId, { conversation, clock: scope.clock, isChild });
@@ -129,8 +142,9 @@ function loopBody(parts: LoopParts, options: ResolvedAgentOptions, runChild: Del
       // A child has done its work: nobody waits for its next turn, and a thousand conversations are much to keep.
       if (isChild) return;
       // Only an answered turn wrote exactly what the loop holds; after any other the store may have closed calls.
-      if (conversation && revision !== undefined && ending.outcome === "answered")
-        conversations.remember(sessionId, revision, conversation);
+      if (!conversation || revision === undefined || ending.outcome !== "answered") return;
+      conversations.remember(sessionId, revision, conversation);
+      reviews.spawn(sessionId, conversation.bodies);
     },
   };
 }
@@ -166,7 +180,11 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
   const { closeOwn, ...machinery } = await openMachinery(deps);
   const { store, host, scheduler } = machinery;
   const parts = { store, host, scheduler, model: deps.model, tools };
-  const body = loopBody(parts, resolved, (task) => dispatcher.runChild(task));
+  const reviews = new BackgroundReviews([
+    ...(deps.titleModel ? [sessionTitles({ store, host, model: deps.titleModel })] : []),
+    ...(deps.review ? [deps.review] : []),
+  ]);
+  const body = loopBody(parts, resolved, reviews, (task) => dispatcher.runChild(task));
   const liveness = boundedBySilence(resolved.liveness, deps.model.silenceMs);
   const dispatcher: Dispatcher = new Dispatcher(
     { ...machinery, body, endProcesses: deps.endProcesses },
@@ -174,6 +192,7 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
   );
   const close = async (closeOptions?: CloseOptions): Promise<void> => {
     await dispatcher.close(closeOptions);
+    await reviews.close();
     await closeOwn();
   };
   return {
@@ -181,7 +200,10 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
     compact: (sessionId) => dispatcher.runWithoutInput(sessionId, compactionByHand(parts, resolved)),
     context: (sessionId) => readContextUsage(parts, resolved.compaction, checkedSessionId(sessionId)),
     stop: (sessionId, stopOptions) => dispatcher.stop(sessionId, stopOptions),
-    idle: () => dispatcher.idle(),
+    idle: async () => {
+      await dispatcher.idle();
+      await reviews.idle();
+    },
     close,
     [Symbol.asyncDispose]: () => close(),
   };

@@ -7,6 +7,7 @@ export type { RunOptions, StopOptions, Turn } from "./turn-call.ts";
 export type { HolderView, RunOutcome, TurnEvent, TurnEventBody, TurnFinished } from "./events.ts";
 export type { CompactionCause, DeferralReason } from "./compaction/compactor.ts";
 export type { ContextUsage } from "./context-usage.ts";
+export type { Review, ReviewedConversation } from "./background/background-reviews.ts";
 export type { ChildResult, Delegate, DelegateOptions } from "./delegation/turn-delegation.ts";
 export { defineTool } from "./tool.ts";
 export type { AnyTool, SchemaResult, StandardSchema, ToolContext, ToolDefinition, ToolTraits } from "./tool.ts";

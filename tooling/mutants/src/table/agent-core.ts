@@ -3,6 +3,22 @@ import type { Mutation } from "../mutation.ts";
 
 export const agentCoreMutations: readonly Mutation[] = mutationsOf("agent-core", [
   {
+    id: "review-of-the-turns-own-conversation",
+    file: "background/background-reviews",
+    find: "bodies: structuredClone(bodies) }));",
+    replace: "bodies }));",
+    guards: "TURN-1",
+    tests: ["background"],
+  },
+  {
+    id: "review-outlives-the-next-turn",
+    file: "background/background-reviews",
+    find: "this.#running.get(sessionId)?.abort.abort();",
+    replace: "",
+    guards: "TURN-1",
+    tests: ["background"],
+  },
+  {
     id: "notice-told-beside-its-result",
     file: "tool-batch",
     find: "onAnswered: () => void (notices = [...told]),",
