@@ -14,6 +14,8 @@ export function sweepDist() {
       if (!existsSync(dist)) continue;
       for (const item of readdirSync(dist, { recursive: true, withFileTypes: true })) {
         const file = path.join(item.parentPath, item.name);
+        // What a project bundles is cleared by its bundle.
+        if (!item.name.includes(".d.ts") && existsSync(path.join(root, kind, name, "bundle.mjs"))) continue;
         const source = path.join(root, kind, name, "src", path.relative(dist, file).replace(output, ".ts"));
         if (item.isFile() && output.test(item.name) && !existsSync(source)) rmSync(file);
       }

@@ -7,7 +7,9 @@ import { makeFolder, makeHome, runCli } from "./outside/built-cli.ts";
 
 const moduleLog = fileURLToPath(new URL("outside/module-log.mjs", import.meta.url));
 
-/** The packages that a command loads. */
+const packageName = /(?:node_modules\/(?!\.pnpm)|packages\/|apps\/)((?:@[^/]+\/)?[^/]+)/;
+
+/** The packages that a command loads: those of each module in each chunk of the bundle, and those beside it. */
 async function packagesOf(args: readonly string[]): Promise<readonly string[]> {
   const log = path.join(makeFolder(), "modules");
   const result = await runCli(args, {
@@ -15,11 +17,14 @@ async function packagesOf(args: readonly string[]): Promise<readonly string[]> {
     env: { NODE_OPTIONS: `--import ${moduleLog}`, MODULE_LOG: log },
   });
   expect(result.code).toBe(0);
-  const files = readFileSync(log, "utf8").split("\n");
-  const names = files.flatMap(
-    (file) => /(?:node_modules\/(?!\.pnpm)|\/packages\/|\/apps\/)((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1] ?? [],
-  );
-  return [...new Set(names)].toSorted();
+  const loaded = readFileSync(log, "utf8").split("\n");
+  const files = loaded.flatMap((url) => {
+    if (!url.includes("/apps/cli/dist/")) return [url];
+    // The bundle names each module where its code begins.
+    const named = readFileSync(new URL(url), "utf8").matchAll(/^\/\/ ((?:apps|packages|node_modules)\/\S+)$/gm);
+    return [...named].map(([, module = ""]) => module);
+  });
+  return [...new Set(files.flatMap((file) => packageName.exec(file)?.[1] ?? []))].toSorted();
 }
 
 describe("start-up is lazy", () => {

@@ -3,6 +3,7 @@ import path from "node:path";
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
+import type { Project } from "@turnkeeper/tidy/workspace";
 import { filesBelow } from "./consumer.ts";
 import type { Consumer } from "./consumer.ts";
 import type { Tarball } from "./tarballs.ts";
@@ -31,14 +32,23 @@ export async function checkTypes({ file }: Tarball): Promise<readonly string[]> 
 }
 
 /** What is wrong with the files of an installed package: leftovers of a build, tests, protocols only the workspace knows. */
-export function checkContents({ packageFolder }: Consumer): readonly string[] {
+export function checkContents(
+  { packageFolder }: Consumer,
+  { isBundled }: Pick<Project, "isBundled">,
+): readonly string[] {
   const findings: string[] = [];
   const files = filesBelow(packageFolder).filter((file) => !file.startsWith("node_modules/"));
   const present = new Set(files);
-  for (const wanted of ["LICENSE", "README.md", "package.json"])
+  // What was bundled keeps the notices of those who wrote it.
+  const notices = isBundled ? ["dist/third-party.txt"] : [];
+  for (const wanted of ["LICENSE", "README.md", "package.json", ...notices])
     if (!present.has(wanted)) findings.push(`lacks ${wanted}`);
   for (const file of files) {
-    if (/^dist\/.*\.js$/.test(file) && !present.has(file.replace(/^dist\//, "src/").replace(/\.js$/, ".ts")))
+    if (
+      !isBundled &&
+      /^dist\/.*\.js$/.test(file) &&
+      !present.has(file.replace(/^dist\//, "src/").replace(/\.js$/, ".ts"))
+    )
       findings.push(`${file} has no source: a leftover of an earlier build, remove dist and build again`);
     if (/\.tsbuildinfo$|(^|\/)test\//.test(file)) findings.push(`${file} should not be published`);
   }

@@ -23,8 +23,16 @@ function installed(files: Readonly<Record<string, string>>): Consumer {
 }
 
 describe("the contents of a package", () => {
+  it("a bundle has chunks without a source, and the notices of what went into it", () => {
+    const files = { "dist/chunk.js": "" };
+    expect(checkContents(installed(files), { isBundled: true })).toEqual(["lacks dist/third-party.txt"]);
+    expect(checkContents(installed({ ...files, "dist/third-party.txt": "" }), { isBundled: true })).toEqual([]);
+  });
+
   it("are its build, its source, licence and README", () => {
-    expect(checkContents(installed({ "dist/a.js": "", "dist/a.d.ts": "", "src/a.ts": "" }))).toEqual([]);
+    expect(
+      checkContents(installed({ "dist/a.js": "", "dist/a.d.ts": "", "src/a.ts": "" }), { isBundled: false }),
+    ).toEqual([]);
   });
 
   it("hold no leftovers, no tests, and no protocol that only the workspace knows", () => {
@@ -34,7 +42,7 @@ describe("the contents of a package", () => {
       "test/a.test.ts": "",
       "package.json": '{ "dependencies": { "a": "workspace:^" } }',
     };
-    const findings = checkContents(installed(files));
+    const findings = checkContents(installed(files), { isBundled: false });
     expect(findings).toEqual([
       "dist/.tsbuildinfo should not be published",
       "dist/gone.js has no source: a leftover of an earlier build, remove dist and build again",
@@ -65,6 +73,7 @@ describe("packing", () => {
       manifest: { name: "p" },
       sources: [],
       tests: [],
+      isBundled: false,
     } as const;
     await expect(packAll(folder, [project], folder)).rejects.toThrow(
       'Not built: packages/p. Run "npm run build:all" first.',

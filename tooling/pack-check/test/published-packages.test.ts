@@ -4,6 +4,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { installAlone, runInside, writeExamples } from "../src/consumer.ts";
+import type { Consumer } from "../src/consumer.ts";
 import { checkContents, checkTypes, lintTarball } from "../src/shape.ts";
 import { packAll, publishedProjects } from "../src/tarballs.ts";
 import type { Tarball } from "../src/tarballs.ts";
@@ -36,6 +37,20 @@ const commands = projects
   .filter(({ manifest }) => manifest["bin"] !== undefined)
   .map(({ manifest }) => manifest.name ?? "");
 
+/** What is found by name at run time, migrations and the modules of processes and threads, is in the tarball as well. */
+async function usesItsFiles(consumer: Consumer, name: string): Promise<void> {
+  const command = path.join(consumer.folder, "node_modules", ".bin", name);
+  for (const words of [
+    ["run", "hello", "--session", "first", "--model", "demo/echo"],
+    ["sessions", "verify"],
+    ["sessions", "search", "hello"],
+    ["sessions", "recover", "--inspect-only"],
+  ]) {
+    const { code, stderr } = await runInside(consumer, [command, ...words]);
+    expect({ words, code, said: code === 0 ? "" : stderr }).toEqual({ words, code: 0, said: "" });
+  }
+}
+
 describe.concurrent("a packed project", () => {
   it.each(names)("%s passes publint", { timeout: minuteMs }, async (name) => {
     expect(await lintTarball(tarballOf(name))).toEqual([]);
@@ -51,7 +66,7 @@ describe.concurrent("a packed project", () => {
     { timeout: 5 * minuteMs },
     async (name) => {
       const consumer = await installAlone(root, tarballOf(name), tarballs, path.join(folder, "strangers", name));
-      expect(checkContents(consumer)).toEqual([]);
+      expect(checkContents(consumer, tarballOf(name).project)).toEqual([]);
       const manifest = JSON.parse(readFileSync(path.join(consumer.packageFolder, "package.json"), "utf8")) as {
         exports: Record<string, unknown>;
       };
@@ -77,13 +92,14 @@ describe.concurrent("a packed project", () => {
     { timeout: 5 * minuteMs },
     async (name) => {
       const consumer = await installAlone(root, tarballOf(name), tarballs, path.join(folder, "strangers", name));
-      expect(checkContents(consumer)).toEqual([]);
+      expect(checkContents(consumer, tarballOf(name).project)).toEqual([]);
       const { code, stdout, stderr } = await runInside(consumer, [
         path.join(consumer.folder, "node_modules", ".bin", name),
         "--help",
       ]);
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
       expect(stdout).toContain(name);
+      await usesItsFiles(consumer, name);
     },
   );
 });

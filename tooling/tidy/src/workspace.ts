@@ -25,6 +25,8 @@ export interface Project {
   readonly sources: readonly string[];
   /** TypeScript modules below `test/`. */
   readonly tests: readonly string[];
+  /** A program that `bundle.mjs` makes: what goes into it is a development dependency, what stays outside is shipped. */
+  readonly isBundled: boolean;
 }
 
 const manifestPath = /^((packages|apps|tooling)\/[^/]+)\/package\.json$/;
@@ -45,6 +47,7 @@ export function projectsOf(repository: Repository): readonly Project[] {
         manifest: JSON.parse(repository.text(file)) as Manifest,
         sources: modules.filter((one) => one.startsWith(`${folder}/src/`)),
         tests: modules.filter((one) => one.startsWith(`${folder}/test/`)),
+        isBundled: repository.has(`${folder}/bundle.mjs`),
       },
     ];
   });

@@ -164,6 +164,29 @@ describe("declared dependencies", () => {
     ).toContain("fast-check is in devDependencies and no test imports it");
   });
 
+  it("takes what a program bundles for a development dependency, and leaves what stays outside to the bundle", () => {
+    const manifest = (more: string): string => `{ "name": "turnkeeper", "private": false, ${more} }`;
+    const program = {
+      "apps/cli/bundle.mjs": 'import { rolldown } from "rolldown";\n',
+      "apps/cli/src/main.ts": 'import { z } from "zod";\n',
+    };
+    const always =
+      '"@turnkeeper/turn": "workspace:^", "@turnkeeper/vitest-config": "workspace:^", "vitest": "catalog:"';
+    const declared = `"dependencies": { "native": "catalog:" }, "devDependencies": { ${always}, "rolldown": "catalog:"`;
+    const findings = (devDependencies: string): readonly string[] =>
+      findingsOf(declaredDependencies, {
+        ...program,
+        "apps/cli/package.json": manifest(`${declared}${devDependencies} }`),
+      });
+    expect(findings(', "zod": "catalog:"')).toEqual([]);
+    expect(findings("")).toEqual([
+      'apps/cli/package.json: src imports zod, which is not in devDependencies; add "zod" to devDependencies',
+    ]);
+    expect(findings(', "yaml": "catalog:", "zod": "catalog:"')).toEqual([
+      "apps/cli/package.json: yaml is in devDependencies and no test imports it; remove it",
+    ]);
+  });
+
   it("counts plain scripts, and what they start by name", () => {
     const sim = {
       "tooling/sim/package.json":

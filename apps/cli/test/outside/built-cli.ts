@@ -1,7 +1,7 @@
 /** The CLI as users have it: the built program in a child process. */
 import { spawn, spawnSync } from "node:child_process";
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,23 +17,19 @@ function newestIn(folder: string): number {
   return Math.max(0, ...files.map((entry) => statSync(path.join(entry.parentPath, entry.name)).mtimeMs));
 }
 
-function isStale(project: string): boolean {
-  const stamp = statSync(path.join(project, "dist/.tsbuildinfo"), { throwIfNoEntry: false });
-  return stamp === undefined || stamp.mtimeMs < newestIn(path.join(project, "src"));
-}
-
-/** What ships is what is tested: builds what is missing or older than its source, which the whole suite has done before. */
+/** What ships is what is tested: bundled anew where a source is newer than the bundle, which the suite has made before. */
 function ensureBuilt(): void {
   if (isBuilt) return;
-  const projects = ["packages", "apps"].flatMap((kind) =>
-    readdirSync(path.join(root, kind)).map((name) => path.join(root, kind, name)),
+  const sources = ["packages", "apps"].flatMap((kind) =>
+    readdirSync(path.join(root, kind)).map((name) => path.join(root, kind, name, "src")),
   );
-  if (projects.some(isStale)) {
-    const build = path.join(root, "tooling/bootstrap/build.mjs");
-    spawnSync(process.execPath, [build, path.join(root, "apps/cli")], { stdio: "ignore" });
+  const bundled = statSync(mainFile, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  if (bundled < Math.max(...sources.map(newestIn))) {
+    const { status, stderr } = spawnSync(process.execPath, [path.join(root, "apps/cli/bundle.mjs")], {
+      encoding: "utf8",
+    });
+    if (status !== 0) throw new Error(`apps/cli could not be bundled: ${stderr}`);
   }
-  if (!existsSync(mainFile))
-    throw new Error("apps/cli/dist/main.js is missing and could not be built: run npm run build:all.");
   isBuilt = true;
 }
 

@@ -9,9 +9,12 @@ interface TsConfig {
   readonly [field: string]: unknown;
 }
 
-function expectedReferences(repository: Repository, { kind, manifest }: Project): readonly string[] {
+function expectedReferences(repository: Repository, { kind, manifest, isBundled }: Project): readonly string[] {
   const byName = new Map(projectsOf(repository).map((project) => [project.manifest.name ?? "", project]));
-  return Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies })
+  const { dependencies, peerDependencies, devDependencies } = manifest;
+  const imported = { ...dependencies, ...peerDependencies, ...(isBundled ? devDependencies : {}) };
+  return Object.keys(imported)
+    .filter((name) => name !== "@turnkeeper/vitest-config")
     .flatMap((name) => byName.get(name) ?? [])
     .map((sibling) => (sibling.kind === kind ? `../${sibling.folder.split("/")[1]}` : `../../${sibling.folder}`))
     .toSorted();
@@ -26,7 +29,13 @@ function checkTsConfigs(repository: Repository, project: Project): readonly Find
   const expectations: Readonly<Record<string, unknown>> = {
     "tsconfig.json": {
       extends: "../../tsconfig.base.json",
-      compilerOptions: { rootDir: "src", outDir: "dist", tsBuildInfoFile: "dist/.tsbuildinfo" },
+      compilerOptions: {
+        rootDir: "src",
+        outDir: "dist",
+        tsBuildInfoFile: "dist/.tsbuildinfo",
+        // The modules of a bundle are written by the bundle.
+        ...(project.isBundled ? { emitDeclarationOnly: true } : {}),
+      },
       include: ["src"],
     },
     "tsconfig.test.json": {

@@ -64,17 +64,19 @@ function checkProject(repository: Repository, project: Project): readonly Findin
   const own = manifest.name ?? "";
 
   for (const name of bySource) {
-    if (name !== own && !shipped.has(name)) {
-      // Types too: they stand in the published .d.ts, so a consumer's compiler needs the package.
-      findings.push({
-        file,
-        problem: `src imports ${name}, which is not in dependencies`,
-        instead: `add "${name}" to dependencies`,
-      });
-    }
+    if (name === own || shipped.has(name)) continue;
+    if (project.isBundled && development.has(name)) continue;
+    // Types too: they stand in the published .d.ts, so a consumer's compiler needs the package.
+    const place = project.isBundled ? "devDependencies" : "dependencies";
+    findings.push({
+      file,
+      problem: `src imports ${name}, which is not in ${place}`,
+      instead: `add "${name}" to ${place}`,
+    });
   }
   for (const name of shipped) {
-    if (!bySource.has(name))
+    // What a bundle leaves outside, its modules import, not its source: the bundle itself compares the two.
+    if (!bySource.has(name) && !project.isBundled)
       findings.push({
         file,
         problem: `${name} is in dependencies and src does not import it`,
@@ -98,7 +100,7 @@ function checkProject(repository: Repository, project: Project): readonly Findin
         problem: `${name} is in dependencies and in devDependencies`,
         instead: "remove it from devDependencies",
       });
-    else if (!byTests.has(name) && !isImplied(name, imported, project.folder))
+    else if (!(project.isBundled ? imported : byTests).has(name) && !isImplied(name, imported, project.folder))
       findings.push({ file, problem: `${name} is in devDependencies and no test imports it`, instead: "remove it" });
   }
   return findings;
