@@ -20,7 +20,8 @@ function successorOf({ waiting }: SessionState): Successor | undefined {
     waiting.find(({ input, pulse }) => input.runner !== undefined && pulse === wanted)?.input;
   const waiter = first("alive");
   if (waiter) return { kind: "waiter", input: waiter };
-  if (waiting.some(({ pulse }) => pulse !== "unknown")) return { kind: "orphans" };
+  // What tells of a subagent's end asks for no turn.
+  if (waiting.some(({ input, pulse }) => input.child === undefined && pulse !== "unknown")) return { kind: "orphans" };
   const silent = first("unknown");
   return silent && { kind: "silent", input: silent };
 }

@@ -48,14 +48,15 @@ async function showJson(io: CommandIo, records: SessionRecords, { entries, nextB
 }
 
 function summaryText({ session }: SessionRecords): string {
-  const { title, totals } = session;
+  const { title, totals, parent } = session;
   const counts = [
     counted(totals.turnCount, "turn"),
     counted(totals.toolCallCount, "tool call"),
     `${counted(totals.inputTokens, "token")} in`,
     `${countText(totals.outputTokens)} out`,
   ];
-  return [...(title === undefined ? [] : [printable(title)]), counts.join(", ")].join(" · ");
+  const of = parent ? [`subagent of session ${parent.sessionId}`] : [];
+  return [...(title === undefined ? [] : [printable(title)]), ...of, counts.join(", ")].join(" · ");
 }
 
 /** `turnkeeper sessions show ID`. */

@@ -18,11 +18,12 @@ function cellsOf({ sessionId, updatedAtMs, entryCount, totals }: SessionRecord):
   ];
 }
 
-/** One line a session: its id, how much it holds, when it changed, its title. */
+/** One line a session: its id, how much it holds, when it changed, its title; a subagent's is marked. */
 export function sessionLines(sessions: readonly SessionRecord[], columns: number): readonly string[] {
   const lines = table(sessions.map((session) => [...cellsOf(session), ""]));
   return lines.map((line, index) => {
-    const title = clipped(sessions[index]?.title ?? "", Math.max(narrowestTitle, columns - cellWidth(line)));
-    return `${line}${title}`.trimEnd();
+    const { title = "", parent } = sessions[index] ?? {};
+    const marked = parent ? `↳ ${title}` : title;
+    return `${line}${clipped(marked, Math.max(narrowestTitle, columns - cellWidth(line)))}`.trimEnd();
   });
 }

@@ -70,11 +70,14 @@ export function stateLines(state: SessionState, nowMs: number, style: Style): re
   for (const [index, { input, pulse }] of waiting.entries()) {
     const runner = input.runner
       ? `for ${holderText(input.runner)} (${pulseText[pulse ?? "unknown"]})`
-      : "for whoever runs the session next";
+      : input.child
+        ? "for the session's next turn"
+        : "for whoever runs the session next";
+    const kind = input.child ? "a subagent's end" : input.delivery;
     lines.push(
       line(
         index === 0 ? "waiting" : "",
-        `${input.inputId} (${input.delivery}), since ${age(nowMs, input.offeredAtMs).replace(/ ago$/, "")}, ${runner}`,
+        `${input.inputId} (${kind}), since ${age(nowMs, input.offeredAtMs).replace(/ ago$/, "")}, ${runner}`,
       ),
     );
   }

@@ -27,7 +27,10 @@ export function entryText(entry: Entry, style: Style, columns: number): string {
   const head = (who: string): string => style.dim(`${localTime(entry.atMs)}  ${who}${marks(entry)}`);
   switch (body.role) {
     case "user":
-      return `${head("user")}\n${style.bold(printable(body.text))}\n`;
+      // What a subagent came to is told to the model as a message, and nobody has typed it.
+      return body.child === undefined
+        ? `${head("user")}\n${style.bold(printable(body.text))}\n`
+        : `${head(`from session ${body.child}`)}\n${printable(body.text)}\n`;
     case "assistant": {
       const text = body.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
       const calls = body.parts.flatMap((part) =>
@@ -59,6 +62,7 @@ export function inputText(input: InputRecord, turns: readonly TurnRecord[]): str
     return `input ${id}: ${input.end} (${printable(turn.reason)}${by})`;
   }
   if (input.state === "taken") return `input ${id}: runs now, in turn ${input.turnId}`;
+  if (input.child) return `input ${id}: tells the next turn of a subagent's end`;
   const runner = input.runner
     ? `pid ${input.runner.pid} on ${printable(input.runner.host)}`
     : "whoever runs the session next";
