@@ -34,7 +34,10 @@ function ioOf(process: NodeJS.Process, held: HeldSignals): CommandIo {
       return () => process.removeListener(signal, listener);
     },
     releaseSignals: () => held.release(),
-    suspend: () => process.kill(0, "SIGTSTP"),
+    suspend: () => {
+      // Windows knows no such thing.
+      if (process.platform !== "win32") process.kill(0, "SIGTSTP");
+    },
     onExit: (listener) => {
       process.on("exit", listener);
       return () => process.removeListener("exit", listener);

@@ -1,5 +1,6 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { cellWidth, fitting, padded } from "../src/display/cell-width.ts";
+import { cellWidth, fitting, graphemesOf, padded } from "../src/display/cell-width.ts";
 import { diffLines } from "../src/display/diff-text.ts";
 import { clipped, legible, printable, styleOf } from "../src/display/style.ts";
 
@@ -24,6 +25,23 @@ describe("the width of text on a terminal", () => {
     ["a\u200bb", 2],
   ])("%s takes %i cells", (text, width) => {
     expect(cellWidth(text)).toBe(width);
+  });
+
+  it("characters are those that Unicode tells, but for a few rules of Indic scripts", () => {
+    const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
+    const letters = "aé日ﾞ가👍❤👩🇩🇪1-\u1112\u1161\u11ab\t\n\u2028 ";
+    const marks = "\u0301\u0308\u200d\ufe0f\u{1f3fd}\u20e3\u094d\u093f\u200c\u{e0067}\u{e007f}";
+    const part = fc.constantFrom(...Array.from(letters + marks));
+    let joined = 0;
+    fc.assert(
+      fc.property(fc.string({ unit: part, maxLength: 12 }), (text) => {
+        const characters = [...graphemesOf(text)];
+        expect(characters).toEqual([...segmenter.segment(text)].map(({ segment }) => segment));
+        if (characters.length < Array.from(text).length) joined++;
+      }),
+      { numRuns: 3000 },
+    );
+    expect(joined).toBeGreaterThan(1000);
   });
 
   it("text is cut between characters as people see them, never in the middle of one", () => {

@@ -1,4 +1,22 @@
-const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+// What belongs to the character before it, and what one character is then: flags, emoji and what is joined to them,
+// Hangul in parts, and anything with its marks. Intl.Segmenter tells the same with a few rules for Indic scripts more;
+// to make one takes as long as the rest of a start, and in a long text it is slow by the square.
+const marks = "\\p{Grapheme_Extend}\\p{Emoji_Modifier}";
+const extend = `[${marks}\\p{M}\\u200d]*`;
+const character = new RegExp(
+  [
+    "[\\p{Cc}\\p{Zl}\\p{Zp}]",
+    "\\p{Regional_Indicator}{2}",
+    `\\p{Extended_Pictographic}(?:[${marks}]*\\u200d\\p{Extended_Pictographic})*`,
+    "[\\u1100-\\u115f\\ua960-\\ua97c]*[\\uac00-\\ud7a3\\u1160-\\u11a7\\ud7b0-\\ud7c6][\\u1160-\\u11a7\\ud7b0-\\ud7c6]*[\\u11a8-\\u11ff\\ud7cb-\\ud7fb]*",
+    "[\\u1100-\\u115f\\ua960-\\ua97c]+",
+    "[\\u11a8-\\u11ff\\ud7cb-\\ud7fb]+",
+    "[^]",
+  ]
+    .map((one, index) => (index === 0 ? one : one + extend))
+    .join("|"),
+  "gu",
+);
 
 const plainAscii = /^[\x20-\x7e]*$/;
 /** Takes no cell of its own: marks on the character before it, joiners, selectors, the later parts of a Hangul syllable. */
@@ -15,13 +33,20 @@ function codePointWidth(character: string): number {
   return wide.test(character) ? 2 : 1;
 }
 
+/** The most frequent ones, so that a page of them costs no look at a table. */
+function frequentWidth(code: number): number | undefined {
+  if (code >= 0x20 && code <= 0x7e) return 1;
+  return (code >= 0x4e00 && code <= 0x9fff) || (code >= 0xac00 && code <= 0xd7a3) ? 2 : undefined;
+}
+
 /** How many cells of a terminal one character takes that a person sees as one. Control characters count as one. */
 export function graphemeWidth(grapheme: string): number {
-  if (grapheme.length === 1 && plainAscii.test(grapheme)) return 1;
+  const frequent = grapheme.length === 1 ? frequentWidth(grapheme.charCodeAt(0)) : undefined;
+  if (frequent !== undefined) return frequent;
   // Terminals that join emoji draw them in two cells; those that do not are wrong about what follows, until a redraw.
   if (asEmoji.test(grapheme) || joinedEmoji.test(grapheme)) return 2;
   let width = 0;
-  for (const character of grapheme) width += codePointWidth(character);
+  for (const point of grapheme) width += codePointWidth(point);
   // A flag is two letters in one picture.
   return /^\p{Regional_Indicator}{2}$/u.test(grapheme) || /^\p{Emoji_Presentation}\p{Emoji_Modifier}$/u.test(grapheme)
     ? 2
@@ -31,7 +56,7 @@ export function graphemeWidth(grapheme: string): number {
 /** The characters of a text as a person counts them. */
 export function* graphemesOf(text: string): Generator<string> {
   if (plainAscii.test(text)) yield* text;
-  else for (const { segment } of segmenter.segment(text)) yield segment;
+  else for (const [grapheme] of text.matchAll(character)) yield grapheme;
 }
 
 /** How many cells a text takes on one line. */

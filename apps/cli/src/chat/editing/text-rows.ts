@@ -17,8 +17,12 @@ export interface CellPlace {
 
 const tab = "    ";
 
+const isFrequent = (grapheme: string): boolean =>
+  /^[\x20-\x7e\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3]$/.test(grapheme);
+
 /** A character as a terminal can draw it in a known width. */
 function drawn(grapheme: string): string {
+  if (isFrequent(grapheme)) return grapheme;
   if (grapheme === "\t") return tab;
   if (/^\p{Cc}$/u.test(grapheme)) return `^${String.fromCharCode((grapheme.charCodeAt(0) & 0x7f) ^ 0x40)}`;
   return /^[\p{Default_Ignorable_Code_Point}\u2028\u2029\ufff9-\ufffb]+$/u.test(grapheme) ? "·" : grapheme;
