@@ -1,10 +1,13 @@
 /**
- * A bearer token that is refreshed once, whoever needs it.
+ * A bearer token in a file that many processes read.
  *
- * | under the lock, the file's token is | and then                                             |
- * | ----------------------------------- | ---------------------------------------------------- |
- * | another than the one that failed, usable | it is adopted; nobody is asked                  |
- * | the one that failed, or about to expire  | the file is marked, one request, the answer is stored, and read only then |
+ * Owns CRED-1: processes that share a token refresh it once, whoever needs it, and all send the new one.
+ *
+ * | under the lock, the file's token is      | and then                                                    |
+ * | ---------------------------------------- | ----------------------------------------------------------- |
+ * | another than the one that failed, usable | it is adopted; nobody is asked                              |
+ * | the one that failed, or about to expire  | marked, asked for once, stored, and looked at only then     |
+ * | one whose refresh was refused for good   | nobody is asked until somebody has logged in                |
  *
  * Whoever got a 401 passes the bearer that failed, so that a token somebody else refreshed meanwhile is not refreshed
  * again. A process that dies between the request and the file leaves the mark: the next one tries the same refresh

@@ -139,6 +139,13 @@ describe("a token", () => {
 });
 
 describe("a refresh", () => {
+  it("of many sources that share a file and a lock is one", async () => {
+    const [tokens, file, lock] = [await tokenServer(), tokenFile(expired), queue()];
+    const sources = Array.from({ length: 5 }, () => sourceOf(tokens, file, lock));
+    expect(await Promise.all(sources.map((source) => source.token()))).toEqual(Array(5).fill("token-1"));
+    expect(tokens.posts).toHaveLength(1);
+  });
+
   it("that waits for others too long is no failure of the credential", async () => {
     const busy: CredentialLock = { hold: async () => ({ kind: "busy" }) };
     const failure = await sourceOf(await tokenServer(), tokenFile(expired), busy)

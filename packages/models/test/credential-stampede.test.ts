@@ -50,28 +50,30 @@ const slowly =
     );
   };
 
-describe("many processes whose one token was refused", { timeout: 120_000 }, () => {
-  const stampede = async (
-    processCount: number,
-    isLocked: "yes" | "no",
-  ): Promise<{ ends: unknown[]; posts: number; token: unknown }> => {
-    const [tokens, file] = [await tokenServer(), tokenFile(stale)];
-    tokens.answers.push(slowly(tokens));
-    const options = { file: file.path, tokenUrl: tokens.url, isLocked };
-    const callers = Array.from({ length: processCount }, () => startCaller(options));
-    const ends = await callAtOnce(callers);
-    return { ends, posts: tokens.posts.length, token: file.read()["access_token"] };
-  };
+async function stampede(
+  processCount: number,
+  isLocked: "yes" | "no",
+): Promise<{ ends: unknown[]; posts: number; token: unknown }> {
+  const [tokens, file] = [await tokenServer(), tokenFile(stale)];
+  tokens.answers.push(slowly(tokens));
+  const options = { file: file.path, tokenUrl: tokens.url, isLocked };
+  const callers = Array.from({ length: processCount }, () => startCaller(options));
+  const ends = await callAtOnce(callers);
+  return { ends, posts: tokens.posts.length, token: file.read()["access_token"] };
+}
 
-  it("make one request and end with one token, which all of them send", async () => {
+it(
+  "CRED-1: twelve processes whose one token was refused make one request, and all send the new one",
+  { timeout: 120_000 },
+  async () => {
     const { ends, posts, token } = await stampede(12, "yes");
     expect(ends).toEqual(Array(12).fill("token-1"));
     expect({ posts, token }).toEqual({ posts: 1, token: "token-1" });
-  });
+  },
+);
 
-  it("control: without the lock they make several", async () => {
-    expect((await stampede(4, "no")).posts).toBeGreaterThan(1);
-  });
+it("CRED-1 control: without the lock four processes make several requests", { timeout: 120_000 }, async () => {
+  expect((await stampede(4, "no")).posts).toBeGreaterThan(1);
 });
 
 describe("a process that is killed while the endpoint answers", { timeout: 60_000 }, () => {

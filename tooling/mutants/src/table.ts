@@ -2,6 +2,7 @@ import type { Mutation } from "./mutation.ts";
 import { agentCoreMutations } from "./table/agent-core.ts";
 import { compressionFenceMutations } from "./table/compression-fence.ts";
 import { interruptMutations } from "./table/interrupt.ts";
+import { modelsMutations } from "./table/models.ts";
 import { periodicSchedulerMutations } from "./table/periodic-scheduler.ts";
 import { stateStoreSqliteMutations } from "./table/state-store-sqlite.ts";
 import { stateStoreMutations } from "./table/state-store.ts";
@@ -20,4 +21,5 @@ export const mutationTable: readonly Mutation[] = [
   ...periodicSchedulerMutations,
   ...agentCoreMutations,
   ...toolsMutations,
+  ...modelsMutations,
 ];
