@@ -56,6 +56,8 @@ describe("models in config.yaml", () => {
     expect(usage.cost).toBeCloseTo((11 * 2 + 7 * 10) / 1e6, 12);
     expect(server.requests[0]?.body).toMatchObject({ max_tokens: 50 });
     expect(server.requests[0]?.body["tools"]).toBeUndefined();
+    const told = await runInside(["run", "hello"], { home });
+    expect(told.stderr).toContain("11 tokens in, 7 out: cost 0.000092.");
   });
 });
 

@@ -8,6 +8,7 @@ import { finishedLine, holderText, isOwnProcess } from "./finished-line.ts";
 import type { Screen } from "./screen.ts";
 import { printable } from "./style.ts";
 import { callSummary, resultSummary, secondsText } from "./tool-line.ts";
+import { usageLine } from "./usage-line.ts";
 
 /** Whether the turn was stopped because nobody reads any more: whoever closed the pipe needs no word about it. */
 function wasLeft(stdout: Output, event: TurnFinished): boolean {
@@ -174,6 +175,8 @@ export class TextView implements TurnView {
     const isKnown = (this.#isTold && event.outcome === "queued") || wasLeft(screen.stdout, event);
     const line = isKnown ? undefined : finishedLine(event);
     if (line !== undefined) screen.note(`turnkeeper: ${line}`);
+    const used = usageLine(event);
+    if (used !== undefined) screen.note(screen.noteStyle.dim(used));
   }
 }
 
