@@ -105,7 +105,15 @@ function loopOptions(options: ResolvedAgentOptions, isChild: boolean): ResolvedA
   if (!isChild) return options;
   const { system, delegation } = options;
   const { maxIterations, budget } = delegation;
-  return { ...options, maxIterations, budget, system: [system, childSystem].filter(Boolean).join("\n\n") };
+  // What its parent's conversation is, it is not.
+  const conversationOf = undefined;
+  return {
+    ...options,
+    maxIterations,
+    budget,
+    conversationOf,
+    system: [system, childSystem].filter(Boolean).join("\n\n"),
+  };
 }
 
 /** Our own loop as the body of a turn, with the conversations it remembers between turns. */
@@ -175,7 +183,7 @@ export async function openMachinery(
  * `TOOL_DUPLICATE`.
  */
 export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): Promise<Agent> {
-  const resolved = resolveAgentOptions(options, process.cwd());
+  const resolved = resolveAgentOptions(options, process.cwd(), deps.model.price);
   const tools = toolSet(deps.tools ?? []);
   const { closeOwn, ...machinery } = await openMachinery(deps);
   const { store, host, scheduler } = machinery;

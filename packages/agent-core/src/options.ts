@@ -1,4 +1,5 @@
 import { CodedError } from "@turnkeeper/kernel";
+import type { CacheConversation, ModelPrice } from "@turnkeeper/models";
 import { checkTurnLeaseOptions } from "@turnkeeper/turn-lease";
 import type { TurnBudget } from "./turn-budget.ts";
 
@@ -33,6 +34,12 @@ export interface AgentOptions {
   readonly modelAttempts?: number;
   /** Calls of one step that run at once, where their tools allow it. Default 8: more compete for one machine. */
   readonly toolConcurrency?: number;
+  /**
+   * What the application says a session's conversation is, beyond the session, so that its requests find one prompt
+   * cache: `generation` counts its resets. Not asked of children. Default, and where it says nothing or throws: the
+   * session is all there is.
+   */
+  readonly conversationOf?: (sessionId: string) => CacheConversation["declared"];
   /** What one turn may use before it fails with `TURN_BUDGET`. Default: nothing bounds it but `maxIterations`. */
   readonly budget?: TurnBudget;
   /** How a conversation that gets too long is summarised. */
@@ -75,6 +82,7 @@ export interface ResolvedAgentOptions {
   readonly modelAttempts: number;
   readonly toolConcurrency: number;
   readonly budget: TurnBudget;
+  readonly conversationOf: AgentOptions["conversationOf"];
   readonly compaction: { readonly threshold: number | undefined; readonly contextTimeoutMs: number };
   readonly delegation: {
     readonly maxChildren: number;
@@ -124,6 +132,7 @@ const known = new Set<keyof AgentOptions>([
   "modelAttempts",
   "toolConcurrency",
   "budget",
+  "conversationOf",
   "compaction",
   "delegation",
   "guardrails",
@@ -174,12 +183,13 @@ function checkedLiveness(liveness: NonNullable<AgentOptions["liveness"]>): Resol
   return Object.freeze({ timeoutMs, pollMs: positive("liveness.pollMs", pollMs) });
 }
 
-function checkedBudget(budget: TurnBudget): TurnBudget {
+function checkedBudget(budget: TurnBudget, price: ModelPrice | undefined): TurnBudget {
   onlyKnown("budget", budget, ["tokens", "cost", "costOf"]);
   const { tokens, cost, costOf } = budget;
   if (tokens !== undefined) count("budget.tokens", tokens);
   if (cost !== undefined) positive("budget.cost", cost);
-  if (cost !== undefined && costOf === undefined) refuse("budget.costOf", "the price of tokens, with cost", costOf);
+  if (cost !== undefined && costOf === undefined && price === undefined)
+    refuse("budget.costOf", "the price of tokens, with cost and a model that has no price", costOf);
   return Object.freeze({ ...budget });
 }
 
@@ -191,11 +201,10 @@ function checkedCompaction(compaction: NonNullable<AgentOptions["compaction"]>):
   return Object.freeze({ threshold, contextTimeoutMs: positive("compaction.contextTimeoutMs", contextTimeoutMs) });
 }
 
-function checkedDelegation({
-  delegation = {},
-  maxIterations = agentDefaults.maxIterations,
-  budget = {},
-}: AgentOptions): ResolvedAgentOptions["delegation"] {
+function checkedDelegation(
+  { delegation = {}, maxIterations = agentDefaults.maxIterations, budget = {} }: AgentOptions,
+  price: ModelPrice | undefined,
+): ResolvedAgentOptions["delegation"] {
   onlyKnown("delegation", delegation, ["maxChildren", "maxDepth", "deadlineMs", "maxIterations", "budget"]);
   const { maxChildren, maxDepth } = { ...agentDefaults.delegation, ...delegation };
   const { deadlineMs } = delegation;
@@ -204,7 +213,7 @@ function checkedDelegation({
     maxDepth: count("delegation.maxDepth", maxDepth),
     deadlineMs: deadlineMs === undefined ? undefined : positive("delegation.deadlineMs", deadlineMs),
     maxIterations: count("delegation.maxIterations", delegation.maxIterations ?? maxIterations),
-    budget: checkedBudget(delegation.budget ?? budget),
+    budget: checkedBudget(delegation.budget ?? budget, price),
   });
 }
 
@@ -216,7 +225,11 @@ function checkedGuardrails(guardrails: NonNullable<AgentOptions["guardrails"]>):
 }
 
 /** Checks every value and the relations between them; throws `OPTION_INVALID` naming option, expectation and value. */
-export function resolveAgentOptions(options: AgentOptions, workingFolder: string): ResolvedAgentOptions {
+export function resolveAgentOptions(
+  options: AgentOptions,
+  workingFolder: string,
+  price?: ModelPrice,
+): ResolvedAgentOptions {
   for (const name of Object.keys(options)) {
     if (!known.has(name as keyof AgentOptions)) refuse(name, `one of ${[...known].join(", ")}`, "an unknown option");
   }
@@ -232,9 +245,10 @@ export function resolveAgentOptions(options: AgentOptions, workingFolder: string
     inputBytesMax: count("inputBytesMax", options.inputBytesMax ?? agentDefaults.inputBytesMax),
     modelAttempts: count("modelAttempts", options.modelAttempts ?? agentDefaults.modelAttempts),
     toolConcurrency: count("toolConcurrency", options.toolConcurrency ?? agentDefaults.toolConcurrency),
-    budget: checkedBudget(options.budget ?? {}),
+    budget: checkedBudget(options.budget ?? {}, price),
+    conversationOf: options.conversationOf,
     compaction: checkedCompaction(options.compaction ?? {}),
-    delegation: checkedDelegation(options),
+    delegation: checkedDelegation(options, price),
     guardrails: checkedGuardrails(options.guardrails ?? {}),
   });
 }

@@ -5,9 +5,9 @@ import type { TurnEnding } from "./turn-machinery.ts";
 export interface TurnBudget {
   /** Tokens in and out, as the provider counts them; a provider that counts none is not bounded by it. Default: no bound. */
   readonly tokens?: number;
-  /** In whatever currency `costOf` answers. Default: no bound. */
+  /** In the currency of the model's price, or of `costOf`. Default: no bound. */
   readonly cost?: number;
-  /** The price of so many tokens; needed with `cost`. */
+  /** The price of so many tokens; needed with `cost` where the model has no price, and counts where it has one. */
   readonly costOf?: (usage: Usage) => number;
 }
 
@@ -31,7 +31,7 @@ function usedUp(
   const usedTokens = (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0);
   if (tokens !== undefined && usedTokens >= tokens)
     return { reason: "TURN_BUDGET", what: `used ${usedTokens} tokens of the ${tokens} it may use` };
-  const usedCost = costOf?.(usage) ?? 0;
+  const usedCost = costOf ? costOf(usage) : (usage.cost ?? 0);
   if (cost !== undefined && usedCost >= cost)
     return { reason: "TURN_BUDGET", what: `cost ${usedCost} of the ${cost} it may cost` };
   return undefined;

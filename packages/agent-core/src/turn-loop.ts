@@ -10,7 +10,7 @@ import type { LanguageModelV3CallOptions, LanguageModelV3FunctionTool } from "@a
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import { cacheScope } from "@turnkeeper/models";
-import type { ModelFailure, ResolvedModel } from "@turnkeeper/models";
+import type { CacheConversation, ModelFailure, ResolvedModel } from "@turnkeeper/models";
 import type { AssistantBody, EntryDraft, StateStore, Usage } from "@turnkeeper/state-store";
 import { contextLimits } from "./compaction/context-limits.ts";
 import { estimateTokens } from "./compaction/token-estimate.ts";
@@ -55,6 +55,7 @@ export interface LoopSettings {
   readonly modelAttempts: number;
   readonly toolConcurrency: number;
   readonly silenceMs: number;
+  readonly conversationOf: ((sessionId: string) => CacheConversation["declared"]) | undefined;
   readonly compaction: { readonly threshold: number | undefined; readonly contextTimeoutMs: number };
 }
 
@@ -104,8 +105,19 @@ export class TurnLoop {
     this.#replacedCount = conversation.replacedCount;
     this.#usage = usage;
     this.#stepCount = stepCount;
-    this.#cacheScope = cacheScope({ sessionId: scope.sessionId });
+    this.#cacheScope = this.#findCacheScope();
     this.#compaction = this.#makeCompaction();
+  }
+
+  /** A declaration that fails must not fail the turn, nor share a cache with what it might have meant. */
+  #findCacheScope(): string {
+    const { sessionId } = this.#scope;
+    try {
+      return cacheScope({ sessionId, declared: this.#settings.conversationOf?.(sessionId) });
+    } catch (error) {
+      reportDefect(error);
+      return cacheScope({ sessionId });
+    }
   }
 
   #makeCompaction(): TurnCompaction {

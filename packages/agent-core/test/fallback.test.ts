@@ -164,6 +164,23 @@ describe("a request", () => {
   });
 });
 
+it("a request belongs to the cache of the conversation that the application declares, if it can say", async () => {
+  const declared = { source: "app", key: "ticket-1", generation: 2 };
+  const conversationOf = (sessionId: string): typeof declared | undefined => {
+    if (sessionId === "unsure") throw new CodedError("COUNT_UNREAD", "The count cannot be read.");
+    return sessionId === "declared" ? declared : undefined;
+  };
+  const { agent, model } = await bench.agent([{ text: "1" }, { text: "2" }, { text: "3" }], { conversationOf });
+  const sessions = ["declared", "silent", "unsure"];
+  for (const session of sessions)
+    expect(await bench.finished(agent.run(session, "go"))).toMatchObject({ outcome: "answered" });
+  expect(model.requests.map(({ providerOptions }) => providerOptions?.["turnkeeper"]?.["cacheScope"])).toEqual([
+    cacheScope({ sessionId: "anything", declared }),
+    cacheScope({ sessionId: "silent" }),
+    cacheScope({ sessionId: "unsure" }),
+  ]);
+});
+
 describe("usage", () => {
   it("counts what a cache gave and took, and costs what the model's price makes of it, summed over a turn", async () => {
     const counted: LanguageModelV3StreamPart = {
@@ -188,6 +205,14 @@ describe("usage", () => {
       reasoningTokens: 100,
     });
     expect(finished.usage?.cost).toBeCloseTo(2 * each, 10);
+  });
+
+  it("is bounded in what it may cost by the model's own price", async () => {
+    const steps = Array.from({ length: 4 }, () => ({ calls: [{ name: "look", input: {} }] }));
+    const model = { ...scriptedModel(steps), price: { inputPerMillion: 10_000, outputPerMillion: 0 } };
+    const agent = await bench.agentOn(model, { budget: { cost: 0.15 } }, [look]);
+    const finished = await bench.finished(agent.run("s", "go"));
+    expect(finished).toMatchObject({ outcome: "failed", reason: "TURN_BUDGET", usage: { cost: 0.2 } });
   });
 
   it("has no cost where nobody gave a price", async () => {
