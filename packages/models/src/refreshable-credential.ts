@@ -20,7 +20,7 @@ import type { CredentialLock, CredentialSource } from "./credential.ts";
 import { choiceError } from "./errors.ts";
 import type { ModelEnvironment } from "./provider-settings.ts";
 import { proxyFor } from "./proxy.ts";
-import { isSendable, readTokens, writeTokens } from "./token-file.ts";
+import { codeOf, isSendable, readTokens, unusableFile, writeTokens } from "./token-file.ts";
 import type { StoredTokens } from "./token-file.ts";
 import { requestTokens } from "./token-request.ts";
 import type { TokenEndpoint } from "./token-request.ts";
@@ -121,11 +121,17 @@ class RefreshableCredential implements CredentialSource {
   }
 
   async #hold(failed: string): Promise<StoredTokens | undefined> {
-    const outcome = await this.#deps.lock.hold(() => this.#refreshUnderLock(failed));
+    const outcome = await this.#deps.lock.hold(() => this.#refreshUnderLock(failed)).catch(this.#unlockable);
     if (outcome.kind === "held") return outcome.value;
     const message = `Another process has been refreshing the token in ${this.#options.file} for too long. Try again; if it lasts, end that process.`;
     throw new CodedError("MODEL_CREDENTIAL_BUSY", message, { context: { retryable: true } });
   }
+
+  /** What fails in the work has its code; anything else is the lock's own. */
+  readonly #unlockable = (error: unknown): never => {
+    if (CodedError.is(error)) throw error;
+    throw unusableFile(this.#options.file, `it cannot be locked (${codeOf(error)})`, "Let this user write beside it.");
+  };
 
   async #refreshUnderLock(failed: string): Promise<StoredTokens | undefined> {
     const { host } = this.#deps;

@@ -17,10 +17,11 @@ export interface StoredTokens {
 
 const othersMask = 0o077;
 
-const problem = (file: string, what: string, advice: string): Error =>
+export const unusableFile = (file: string, what: string, advice: string): Error =>
   choiceError("MODEL_CREDENTIAL_INVALID", `Cannot use the token file ${file}: ${what}. ${advice}`);
 
-const codeOf = (error: unknown): string =>
+/** The errno name of an error of the file system. */
+export const codeOf = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : String(error);
 
 async function textOf(file: string): Promise<string> {
@@ -28,11 +29,11 @@ async function textOf(file: string): Promise<string> {
     const [text, { mode }] = await Promise.all([readFile(file, "utf8"), stat(file)]);
     if (process.platform === "win32" || (mode & othersMask) === 0) return text;
     const readable = `other users may read it (mode ${(mode & 0o777).toString(8)})`;
-    throw problem(file, readable, "Take that away with chmod 600, and log in again if they may have.");
+    throw unusableFile(file, readable, "Take that away with chmod 600, and log in again if they may have.");
   } catch (error) {
-    if (codeOf(error) === "ENOENT") throw problem(file, "it is not there", "Log in, and put the tokens there.");
+    if (codeOf(error) === "ENOENT") throw unusableFile(file, "it is not there", "Log in, and put the tokens there.");
     if (codeOf(error).startsWith("MODEL_")) throw error;
-    throw problem(file, `it cannot be read (${codeOf(error)})`, "Let this user read it.");
+    throw unusableFile(file, `it cannot be read (${codeOf(error)})`, "Let this user read it.");
   }
 }
 
@@ -63,7 +64,7 @@ export const isSendable = (token: string): boolean => /^[\x21-\x7e]+$/.test(toke
 export async function readTokens(file: string): Promise<StoredTokens> {
   const tokens = tokensOf(await textOf(file));
   if (tokens) return tokens;
-  throw problem(file, "it holds no JSON object with an access_token that a header can carry", "Log in again.");
+  throw unusableFile(file, "it holds no JSON object with an access_token that a header can carry", "Log in again.");
 }
 
 /** Replaces the file as one step, mode 0600 and on the disk, so that a reader or a crash meets the old or the new one. */
@@ -81,7 +82,11 @@ export async function writeTokens(file: string, tokens: StoredTokens, { random }
   } catch (error) {
     // The first failure is the one to tell; a draft that was never made cannot be removed.
     await rm(draft, { force: true }).catch(() => undefined);
-    throw problem(file, `it cannot be written (${codeOf(error)})`, "Let this user write there, or free some space.");
+    throw unusableFile(
+      file,
+      `it cannot be written (${codeOf(error)})`,
+      "Let this user write there, or free some space.",
+    );
   }
   await syncFolder(path.dirname(file));
 }

@@ -139,6 +139,17 @@ describe("a token", () => {
 });
 
 describe("a refresh", () => {
+  it("whose lock cannot be taken at all says so by the file, and asks nobody", async () => {
+    const [tokens, file] = [await tokenServer(), tokenFile(expired)];
+    const denied = Object.assign(new Error("denied"), { code: "EACCES" });
+    const failure = await sourceOf(tokens, file, { hold: () => Promise.reject(denied) })
+      .token()
+      .catch(describeModelError);
+    const message = expect.stringContaining(`${file.path}: it cannot be locked (EACCES)`) as string;
+    expect(failure).toMatchObject({ code: "MODEL_CREDENTIAL_INVALID", message, isOfRoute: true });
+    expect(tokens.posts).toHaveLength(0);
+  });
+
   it("of many sources that share a file and a lock is one", async () => {
     const [tokens, file, lock] = [await tokenServer(), tokenFile(expired), queue()];
     const sources = Array.from({ length: 5 }, () => sourceOf(tokens, file, lock));

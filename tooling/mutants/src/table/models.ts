@@ -23,7 +23,7 @@ export const modelsMutations: readonly Mutation[] = mutationsOf("models", [
   {
     id: "refresh-without-the-lock",
     file: "refreshable-credential",
-    find: "await this.#deps.lock.hold(() => this.#refreshUnderLock(failed))",
+    find: "await this.#deps.lock.hold(() => this.#refreshUnderLock(failed)).catch(this.#unlockable)",
     replace: '{ kind: "held", value: await this.#refreshUnderLock(failed) } as const',
     guards: "CRED-1",
     tests: ["credential-refresh"],
