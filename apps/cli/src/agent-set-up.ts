@@ -12,8 +12,8 @@ import { defaultConfig } from "./config/config.ts";
 import type { Config } from "./config/config.ts";
 import { endLeftProcesses } from "./left-processes.ts";
 import { messageBytesMax } from "./message.ts";
-import { chooseModel, modelNote, openModel } from "./model-choice.ts";
-import type { ModelChoice } from "./model-choice.ts";
+import { chooseModel, modelNote, openModel, openTitleModel } from "./model-choice.ts";
+import type { ModelChoice, ModelDeps } from "./model-choice.ts";
 import { workingFolderOf } from "./places.ts";
 import { socketFolderOf } from "./store-location.ts";
 import { openToolSet } from "./tool-set.ts";
@@ -89,11 +89,11 @@ export async function openChosenModel(
   context: CommandContext,
   choice: ModelChoice,
 ): Promise<ResolvedModel> {
-  return openModel(choice, context.config, {
-    environment: io.environment,
-    host: systemHost,
-    homeFolder: context.home.folder,
-  });
+  return openModel(choice, context.config, modelDepsOf(io, context));
+}
+
+function modelDepsOf(io: CommandIo, context: CommandContext): ModelDeps {
+  return { environment: io.environment, host: systemHost, homeFolder: context.home.folder };
 }
 
 export async function seatAgent(
@@ -106,18 +106,30 @@ export async function seatAgent(
   const { createAgent } = await import("@turnkeeper/agent-core");
   const toolSet = await openToolSet(io, context, audience);
   const { tools, policy } = toolSet;
+  const { model: titleModel, complaint } = await openTitleModel(context.config, modelDepsOf(io, context));
+  if (complaint !== undefined) complain(io, complaint);
   try {
     const agent = await createAgent(
-      { store: seat.store, model, tools, host: systemHost, presence: seat.presence, endProcesses: endLeftProcesses },
+      {
+        store: seat.store,
+        model,
+        tools,
+        host: systemHost,
+        presence: seat.presence,
+        endProcesses: endLeftProcesses,
+        ...(titleModel ? { titleModel } : {}),
+      },
       agentOptionsOf(context.config, workingFolderOf(io), {
         audience,
         isAttended: audience === "terminal" && io.stderr.isTerminal,
       }),
     );
-    const close = (): Promise<void> => closeAll([() => toolSet.close(), () => model.close(), () => agent.close()]);
+    const close = (): Promise<void> =>
+      closeAll([() => toolSet.close(), () => model.close(), async () => titleModel?.close(), () => agent.close()]);
     return { agent, model, policy, close };
   } catch (error) {
     await toolSet.close();
+    await titleModel?.close();
     throw error;
   }
 }

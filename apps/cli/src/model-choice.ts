@@ -100,6 +100,19 @@ export async function openModel(choice: ModelChoice, config: Config, deps: Model
   return note === "" ? model : { ...model, note };
 }
 
+/** The model that names sessions, where config.yaml has one; what is wrong with one that cannot be used. */
+export async function openTitleModel(
+  config: Config,
+  deps: ModelDeps,
+): Promise<{ readonly model?: ResolvedModel; readonly complaint?: string }> {
+  const { title_model } = config.agent;
+  if (title_model === undefined) return {};
+  const { models, complaints } = await openFallbacks([title_model], config, deps);
+  const [model] = models;
+  const [complaint] = complaints;
+  return model ? { model } : { complaint: `Sessions are named by their first messages: ${complaint ?? title_model}` };
+}
+
 /** What the user is told before the first call, on one line; nothing for a model that was chosen and is real. */
 export function modelNote(choice: ModelChoice, model: ResolvedModel, config: Config): string | undefined {
   if (choice.source !== "fallback") return model.note;

@@ -170,6 +170,9 @@ const configSchema = z.strictObject({
         })
         .prefault({}),
       max_iterations: z.int().min(1).max(100_000).default(agent.max_iterations).describe("Model calls in one turn."),
+      title_model: modelName()
+        .optional()
+        .describe("PROVIDER/MODEL that names new sessions by what they are about. Without it their first messages do."),
     })
     .prefault({}),
   tools: z

@@ -119,6 +119,8 @@ export interface Config {
     readonly compression: { readonly threshold: number; readonly context_timeout_s: number };
     readonly guardrails: { readonly hard_stop: "auto" | "on" | "off" };
     readonly max_iterations: number;
+    /** `PROVIDER/MODEL`: names new sessions by what they are about. */
+    readonly title_model?: string | undefined;
   };
   readonly tools: {
     readonly enabled: readonly ToolName[];
