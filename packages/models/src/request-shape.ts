@@ -62,17 +62,18 @@ export interface ShapeOf {
   readonly optionsName: string;
 }
 
+/** A request of no conversation (a summary, a name) is not repeated: to write it to a cache would only cost. */
 function withCache(options: Options, { traits, format, optionsName }: ShapeOf, scope: string | undefined): Options {
+  if (scope === undefined) return options;
   switch (traits.cache) {
     case "breakpoints":
       return format === "anthropic" ? withBreakpoints(options) : options;
     case "key":
-      if (scope === undefined || format === "anthropic") return options;
+      if (format === "anthropic") return options;
       return adding(options, optionsName, {
         [format === "openai-responses" ? "promptCacheKey" : "prompt_cache_key"]: scope,
       });
     case "conversation-header":
-      if (scope === undefined) return options;
       return { ...options, headers: { "x-grok-conv-id": scope, ...options.headers } };
     default:
       return options;

@@ -147,6 +147,11 @@ describe("the cache of a conversation", () => {
     expect(JSON.stringify(body)).not.toContain(scope);
   });
 
+  it("is not marked for a request of no conversation, which nobody will repeat", async () => {
+    const body = await anthropicBody({ prompt: conversation, tools });
+    expect(JSON.stringify(body)).not.toContain("cache_control");
+  });
+
   it("is not marked where the user does not want it", async () => {
     expect(JSON.stringify(await anthropicBody(scoped, { cache: "none" }))).not.toContain("cache_control");
   });
