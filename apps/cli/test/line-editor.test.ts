@@ -283,6 +283,22 @@ describe("beside output", () => {
     editor.close();
   });
 
+  it("a question takes the place of the prompt, which comes back with what was typed", async () => {
+    const { terminal, editor, lines } = bench({ columns: 40 });
+    editor.prompt();
+    terminal.type("half");
+    const answer = editor.ask("Allow? ", new AbortController().signal);
+    expect(terminal.screen).toEqual(["Allow?"]);
+    // Whoever asks for the prompt meanwhile gets it then.
+    editor.prompt();
+    terminal.type("n\r");
+    expect(await answer).toBe("n");
+    expect(terminal.screen).toEqual(["Allow? n", "› half"]);
+    terminal.type("way\r");
+    expect(lines).toEqual(["halfway"]);
+    editor.close();
+  });
+
   it("a question that is too wide stands above its answer; it ends with its signal, at Ctrl-D, and with the editor", async () => {
     const { terminal, editor, told } = bench();
     editor.watch();

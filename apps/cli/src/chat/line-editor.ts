@@ -54,7 +54,9 @@ interface PaintedView {
  * | composing | the text is sent, or is empty again | watching | output released |
  * | composing | prompt | prompting | output released, prompt drawn with what was typed |
  * | watching | ask | asking | output held, the question drawn; the next line is its answer |
- * | asking | answered, or the question is moot | watching | output released |
+ * | prompting | ask | asking | the same; the prompt comes back with what was typed |
+ * | asking | prompt | asking | the prompt comes once it is answered |
+ * | asking | answered, or the question is moot | watching, prompting | output released |
  */
 export class LineEditor implements LineInput {
   readonly #io: CommandIo;
@@ -69,6 +71,8 @@ export class LineEditor implements LineInput {
   readonly #undo: readonly (() => void)[];
   #state: "watching" | "prompting" | "composing" | "asking" = "watching";
   #question: { readonly prompt: Prompt; readonly line: LineEditing; end(answer: string | undefined): void } | undefined;
+  /** The prompt comes once the question is answered. */
+  #isPromptDue = false;
   #composed: (() => void) | undefined;
   #cancelEscape: Cancel | undefined;
   /** The first row of the text that is shown, where not all fit on the terminal. */
@@ -99,6 +103,8 @@ export class LineEditor implements LineInput {
 
   prompt(): void {
     if (this.#isClosed) return;
+    this.#isPromptDue = this.#question !== undefined;
+    if (this.#isPromptDue) return;
     this.#leaveLine();
     this.#screen.idle();
     this.#state = "prompting";
@@ -119,6 +125,8 @@ export class LineEditor implements LineInput {
   readonly ask: AskLine = async (question, signal) => {
     if (this.#state === "composing") await new Promise<void>((resolve) => (this.#composed = resolve));
     if (this.#isClosed || signal.aborted) return undefined;
+    this.#isPromptDue = this.#state === "prompting";
+    this.#leaveLine();
     return new Promise((resolve) => {
       const end = (answer: string | undefined): void => {
         signal.removeEventListener("abort", onAbort);
@@ -127,6 +135,7 @@ export class LineEditor implements LineInput {
         this.#painted.leave();
         this.#state = "watching";
         this.#screen.release();
+        if (this.#isPromptDue) this.prompt();
         resolve(answer);
       };
       const onAbort = (): void => end(undefined);
