@@ -34,8 +34,10 @@ async function endsOf(): Promise<readonly (string | undefined)[]> {
 
 describe("a session on which a dead process has its name is not busy", () => {
   it.each(["queue", "steer", "reject"] as const)("%s: as its holder", async (onBusy) => {
-    await turnThatDied();
+    // Its reaper has had its first round.
     const { agent } = await bench.agent([{ text: "run here" }]);
+    await bench.host.advance(10);
+    await turnThatDied();
     const turn = agent.run("s", "now", { onBusy });
     expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "run here" });
     expect(await endsOf()).toEqual(["interrupted", "answered"]);
@@ -51,9 +53,10 @@ describe("a session on which a dead process has its name is not busy", () => {
   });
 
   it("queue: as its holder and in its queue", async () => {
+    const { agent } = await bench.agent([{ text: "1" }, { text: "2" }]);
+    await bench.host.advance(10);
     await turnThatDied();
     await waiterThatDied("waited");
-    const { agent } = await bench.agent([{ text: "1" }, { text: "2" }]);
     expect(await bench.finished(agent.run("s", "now", { onBusy: "queue" }))).toMatchObject({ text: "2" });
     expect(await endsOf()).toEqual(["interrupted", "answered", "answered"]);
   });
@@ -75,8 +78,9 @@ describe("a session on which a dead process has its name is not busy", () => {
 });
 
 it("rule 7.18: a stop of a turn whose process has died finds nothing running, and settles it", async () => {
-  await turnThatDied();
   const { agent } = await bench.agent([]);
+  await bench.host.advance(10);
+  await turnThatDied();
   expect(await agent.stop("s")).toEqual({ kind: "nothing-running" });
   expect(await endsOf()).toEqual(["interrupted"]);
 });
