@@ -89,6 +89,27 @@ describe("two processes on one session", () => {
     });
   });
 
+  it.each(["queue", "reject"])(
+    "%s on a session whose holder and waiter were killed runs here, after what they left",
+    async (policy) => {
+      const server = await serveModel(openAiStall("begun"), openAiText("for the waiter"), openAiText("for the last"));
+      const home = makeHome(compatibleConfig(server));
+      const holder = startCli(["run", "first", "--session", "s", "--input-id", "1"], { home });
+      await holder.sees(/begun/);
+      const waiter = startCli(["run", "second", "--session", "s", "--input-id", "2"], { home });
+      await waiter.sees(/waiting/, "stderr");
+      for (const one of [waiter, holder]) {
+        one.child.kill("SIGKILL");
+        await one.ended;
+      }
+      const args = ["run", "third", "--session", "s", "--input-id", "3", "--on-busy", policy];
+      expect(await runInside(args, { home })).toMatchObject({ code: 0, stdout: "for the last\n" });
+      expect((await shown(home, "s")).inputs.map(({ end }) => end)).toEqual(["interrupted", "answered", "answered"]);
+    },
+    // Three processes, one after another.
+    60_000,
+  );
+
   it("a wait that runs out is told as busy with exit 75, and stores no turn", async () => {
     const server = await serveModel(openAiStall("begun"));
     const home = makeHome(compatibleConfig(server));
