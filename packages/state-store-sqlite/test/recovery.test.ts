@@ -247,7 +247,7 @@ describe("a recovery", () => {
     await store.close();
   });
 
-  it("rule 7.19: leaves a turn suspended that waits for approval, though it has no lease", async () => {
+  it("leaves a turn suspended that waits for approval, though it has no lease", async () => {
     const [source, output] = [aCopy(), join(folder(), "new.db")];
     const database = new Database(source);
     database.exec("UPDATE turn SET suspended_at_ms = started_at_ms WHERE outcome IS NULL");

@@ -211,7 +211,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "WHERE outcome IS NULL",
     guards: "7.19",
     tests: ["recovery"],
-    only: "rule 7.19:",
+    only: "leaves a turn suspended",
   },
   {
     id: "turn-of-a-deleted-session-forgotten",
