@@ -21,6 +21,7 @@ import type { DelegationDeps } from "./delegation/turn-delegation.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { resolveAgentOptions } from "./options.ts";
 import type { AgentOptions, ResolvedAgentOptions } from "./options.ts";
+import type { TurnEvent } from "./events.ts";
 import type { EndProcesses } from "./process-marker.ts";
 import type { CloseOptions, TurnBody } from "./session-runner.ts";
 import { toolSet } from "./tool-input.ts";
@@ -72,6 +73,11 @@ export interface Agent extends AsyncDisposable {
   context(sessionId: string): Promise<ContextUsage>;
   /** Asks the session's running turn to stop, in whatever process it runs. Answers at once. */
   stop(sessionId: string, options?: StopOptions): Promise<RequestStopResult>;
+  /**
+   * Tells `listener` everything that happens in the turns that run an input in this agent, once for each turn, whoever
+   * called and whether anybody did, until disposed. It is called in the middle of the turn: it must be quick.
+   */
+  observe(listener: (event: TurnEvent) => void): Disposable;
   /** Resolves once every turn and every queued input that this agent must run has ended, and what looks them over. */
   idle(): Promise<void>;
   /**
@@ -208,6 +214,7 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
     compact: (sessionId) => dispatcher.runWithoutInput(sessionId, compactionByHand(parts, resolved)),
     context: (sessionId) => readContextUsage(parts, resolved.compaction, checkedSessionId(sessionId)),
     stop: (sessionId, stopOptions) => dispatcher.stop(sessionId, stopOptions),
+    observe: (listener) => dispatcher.observe(listener),
     idle: async () => {
       await dispatcher.idle();
       await reviews.idle();

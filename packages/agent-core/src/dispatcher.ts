@@ -10,6 +10,7 @@ import type {
 } from "@turnkeeper/state-store";
 import { endOfStoreFailure, refusedEnd, shutDownEnd } from "./call-end.ts";
 import { reportDefect } from "./defect.ts";
+import type { TurnEvent } from "./events.ts";
 import { followInput } from "./follow.ts";
 import { runInputlessTurn } from "./inputless-turn.ts";
 import type { InputlessBody } from "./inputless-turn.ts";
@@ -87,6 +88,7 @@ export class Dispatcher implements AsyncDisposable {
   readonly #work = new Set<Promise<void>>();
   /** Sessions whose inputs are to be left to others, which the store refused so far. */
   readonly #left = new Set<string>();
+  readonly #observers = new Set<{ readonly tell: (event: TurnEvent) => void }>();
   readonly #closing = new AbortController();
   /** Aborts once what runs is to be stopped, too. */
   readonly #stopping = new AbortController();
@@ -100,6 +102,7 @@ export class Dispatcher implements AsyncDisposable {
       ...deps,
       runner: this.#runner,
       follow: (call) => this.#track(this.#follow(call)),
+      observe: (event) => this.#tellObservers(event),
       onIdle: () => {},
       leaveLater: (sessionId) => void this.#left.add(sessionId),
     };
@@ -303,6 +306,24 @@ export class Dispatcher implements AsyncDisposable {
       this.#runners.set(sessionId, runner);
     }
     return runner;
+  }
+
+  observe(listener: (event: TurnEvent) => void): Disposable {
+    // Wrapped, so that one listener that is given twice is told twice, and let go one by one.
+    const observer = { tell: listener };
+    this.#observers.add(observer);
+    return { [Symbol.dispose]: () => void this.#observers.delete(observer) };
+  }
+
+  #tellObservers(event: TurnEvent): void {
+    for (const observer of this.#observers) {
+      try {
+        observer.tell(event);
+      } catch (error) {
+        // A turn does not fail over somebody who watches it.
+        reportDefect(error);
+      }
+    }
   }
 
   async stop(sessionId: string, options: StopOptions = {}): Promise<RequestStopResult> {

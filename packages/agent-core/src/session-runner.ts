@@ -5,7 +5,7 @@ import type { TurnLeaseResult } from "@turnkeeper/turn-lease";
 import { createProgressClock } from "@turnkeeper/turn-liveness";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
 import type { TurnInterrupt } from "@turnkeeper/interrupt";
-import type { TurnEventBody } from "./events.ts";
+import type { TurnEvent, TurnEventBody } from "./events.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
 import type { Approval } from "./tool-call.ts";
 import { onBehalfOf } from "./reentry.ts";
@@ -46,6 +46,8 @@ export interface RunnerDeps extends TurnDeps {
   readonly body: TurnBody;
   /** Takes over a call whose input somebody else runs. */
   follow(call: TurnCall): void;
+  /** Told everything that happens in a turn, once, whether anybody called for it or not. */
+  observe(event: TurnEvent): void;
   /** Told once nothing of this session is left to do here. */
   onIdle(): void;
   /** Told where the store did not take it that inputs of this session are left to others; it is asked again. */
@@ -204,8 +206,13 @@ export class SessionRunner {
       throw new CodedError("STORE_CONTRACT", `The grant of session ${this.#sessionId} began no turn.`);
     }
     const calls = this.#waiting.take(input.inputId);
+    const observe = (event: TurnEventBody): void => {
+      const at = new Date(this.#deps.host.clock.wallMs()).toISOString();
+      this.#deps.observe({ ...event, sessionId: this.#sessionId, turnId, at });
+    };
     const emit = (event: TurnEventBody): void => {
       for (const call of calls) call.emit(event);
+      observe(event);
     };
     const conducted = await conductTurn(
       this.#deps,
@@ -225,6 +232,7 @@ export class SessionRunner {
               onWaitedOut: () => {},
             });
           }
+          observe({ type: "turn.started", fencingToken: lease.fencingToken });
           // Whoever else waits here waits for this turn now.
           this.#waiting.heldBy(this.#deps.runner);
         },
@@ -246,8 +254,10 @@ export class SessionRunner {
     this.#waiting.heldByNobody();
     this.#deps.body.ended?.(this.#sessionId, conducted);
     this.#hasOrphans = this.#mustCompeteAgain(conducted.handOver);
-    const { entries: _entries, stop, ...end } = conducted.ending;
-    for (const call of calls) call.finish({ ...end, ...(stop ? { by: stop.by } : {}) });
+    const { entries: _entries, stop, ...ending } = conducted.ending;
+    const end = { ...ending, ...(stop ? { by: stop.by } : {}) };
+    for (const call of calls) call.finish(end);
+    observe({ type: "turn.finished", text: "", ...end });
   }
 
   /** Orphans, or our own next input: nobody else was woken for them. */
