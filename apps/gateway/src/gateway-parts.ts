@@ -4,6 +4,7 @@ import type { SharedScheduler } from "@turnkeeper/periodic-scheduler";
 import type { StateStore } from "@turnkeeper/state-store";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import type { EventStreams } from "./event-stream.ts";
+import type { LiveTurns } from "./events/live-turns.ts";
 import type { ResolvedGatewayOptions } from "./gateway-options.ts";
 import type { OpenCalls } from "./open-calls.ts";
 
@@ -18,6 +19,7 @@ export interface GatewayParts {
   /** Every turn is begun through it: it refuses before memory grows. */
   readonly calls: OpenCalls;
   readonly streams: EventStreams;
+  readonly live: LiveTurns;
   readonly options: ResolvedGatewayOptions;
   /** Whether the gateway is closing: nothing new begins. */
   readonly isDraining: () => boolean;

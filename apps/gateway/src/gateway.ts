@@ -9,6 +9,8 @@ import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import type { FastifyInstance } from "fastify";
 import { checkBinding } from "./access.ts";
 import { EventStreams } from "./event-stream.ts";
+import { eventRoutes } from "./event-routes.ts";
+import { LiveTurns } from "./events/live-turns.ts";
 import { resolveGatewayOptions } from "./gateway-options.ts";
 import type { GatewayOptions } from "./gateway-options.ts";
 import type { GatewayParts } from "./gateway-parts.ts";
@@ -46,7 +48,7 @@ const lastWordsMs = 1000;
 
 /** The routes of the gateway; another module of routes is one more line here. */
 function allRoutes(parts: GatewayParts): readonly Route[] {
-  const routes = [...turnRoutes(parts), ...sessionRoutes(parts), ...probeRoutes(parts)];
+  const routes = [...turnRoutes(parts), ...eventRoutes(parts), ...sessionRoutes(parts), ...probeRoutes(parts)];
   return [...routes, documentRoute(routes)];
 }
 
@@ -96,11 +98,13 @@ export async function startGateway(deps: GatewayDeps, options: GatewayOptions = 
     endProcesses: deps.endProcesses,
     calls: new OpenCalls({ agent, store }, resolved.limits),
     streams: new EventStreams({ host, scheduler }, resolved.limits),
+    live: new LiveTurns(agent),
     options: resolved,
     isDraining: () => closing !== undefined,
   };
   const server = createServer(parts, allRoutes(parts));
   const closeOwn = async (): Promise<void> => {
+    parts.live[Symbol.dispose]();
     if (deps.presence === undefined) await presence.close();
   };
   let url: string;

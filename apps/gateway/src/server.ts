@@ -121,6 +121,8 @@ export function createServer(parts: GatewayParts, routes: readonly Route[]): Fas
   server.setErrorHandler((error: unknown, request, reply) => {
     const refusal = refusalOf(error);
     if (refusal.status >= 500) request.log.error({ err: error, code: refusal.code }, "request failed");
+    // A stream that had begun has no other end than its end.
+    if (reply.raw.headersSent) return reply;
     return sendRefusal(request, reply, refusal);
   });
   server.setNotFoundHandler((request, reply) =>
