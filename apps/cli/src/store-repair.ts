@@ -1,14 +1,13 @@
 /** What `sessions repair` does, one thing after another: each is what the next turn would do, or derived from rows. */
 import { chmod, readdir, stat } from "node:fs/promises";
 import path from "node:path";
-import { reapTurns } from "@turnkeeper/agent-core";
+import { pulseOf, reapTurns } from "@turnkeeper/agent-core";
 import { CodedError, systemHost } from "@turnkeeper/kernel";
 import type { Grant, LeaseView, OpenTurn, SpoolView, StateStore, StoreErrorCode } from "@turnkeeper/state-store";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import { endLeftProcesses } from "./left-processes.ts";
 import { oneLine } from "./one-line.ts";
 import { inspectCommand, repairCommand } from "./printed-command.ts";
-import { pulseOf } from "./session-state.ts";
 import { shellWord } from "./shell-word.ts";
 import { leftLease, sessionIds, verifyStore } from "./store-verification.ts";
 

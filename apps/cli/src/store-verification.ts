@@ -4,7 +4,7 @@ import { beginVerification } from "@turnkeeper/state-store";
 import type { LeaseView, StateStore, StoreErrorCode, Violation } from "@turnkeeper/state-store";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import { oneLine } from "./one-line.ts";
-import { pulseOf } from "./session-state.ts";
+import { pulseOf } from "@turnkeeper/agent-core";
 import { snapshotOf, wasCompacted } from "./snapshot.ts";
 import { entriesOf } from "./transcript-windows.ts";
 

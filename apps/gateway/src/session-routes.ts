@@ -1,4 +1,4 @@
-import { reapTurns } from "@turnkeeper/agent-core";
+import { readRunningTurns, readSessionState, readTurnStatus, reapTurns } from "@turnkeeper/agent-core";
 import { CodedError } from "@turnkeeper/kernel";
 import { z } from "zod";
 import type { GatewayParts } from "./gateway-parts.ts";
@@ -7,6 +7,8 @@ import { Refusal, retryLater } from "./refusal.ts";
 import { defineRoute } from "./route.ts";
 import type { Route } from "./route.ts";
 import { entryJson, recordsJson, sessionJson } from "./json/session-json.ts";
+import { runningTurnJson } from "./json/running-turn-json.ts";
+import { sessionStateJson, turnStatusJson } from "./json/session-state-json.ts";
 import { sessionPath, unknownSession } from "./session-path.ts";
 
 const cursorInvalid = (): Refusal =>
@@ -47,7 +49,7 @@ const message = z.looseObject({
 
 const nextCursor = z.string().optional();
 
-export function sessionRoutes({ store, presence, endProcesses }: GatewayParts): readonly Route[] {
+export function sessionRoutes({ store, presence, endProcesses, host }: GatewayParts): readonly Route[] {
   const listSessions = defineRoute({
     method: "GET",
     path: "/v1/sessions",
@@ -117,5 +119,43 @@ export function sessionRoutes({ store, presence, endProcesses }: GatewayParts): 
       return reply.code(204).send();
     },
   });
-  return [listSessions, readSession, listMessages, deleteSession];
+
+  const whySession = defineRoute({
+    method: "GET",
+    path: "/v1/sessions/{sessionId}/why",
+    name: "whySession",
+    summary: "Who holds the session, its turn's last progress, its lease, what waits, and what happens next.",
+    params: sessionPath,
+    answers: {
+      200: { description: "At this moment.", schema: z.looseObject({ session: z.string(), next: z.string() }) },
+    },
+    refusals: [404],
+    handle: async ({ params: { sessionId } }) => {
+      if (!(await store.sessions.read(sessionId))) throw unknownSession();
+      const state = await readSessionState({ store, presence }, sessionId);
+      const startOne = `start one with: POST /v1/sessions/${sessionId}/turns`;
+      return sessionStateJson(state, host.clock.wallMs(), startOne);
+    },
+  });
+
+  const listTurns = defineRoute({
+    method: "GET",
+    path: "/v1/turns",
+    name: "listTurns",
+    summary: "Every turn that runs on this store, in whatever process, oldest first.",
+    answers: { 200: { description: "At this moment.", schema: z.object({ turns: z.array(z.looseObject({})) }) } },
+    handle: async () => {
+      const running = await readRunningTurns({ store, presence });
+      const nowMs = host.clock.wallMs();
+      const turns = await Promise.all(
+        running.map(async (one) => {
+          const status = one.lease && (await readTurnStatus({ presence }, one.lease.holder));
+          const isOfTurn = status?.turnId === one.turn.turnId;
+          return { ...runningTurnJson(one, nowMs), progress: isOfTurn && status ? turnStatusJson(status) : null };
+        }),
+      );
+      return { turns };
+    },
+  });
+  return [listSessions, readSession, listMessages, deleteSession, whySession, listTurns];
 }

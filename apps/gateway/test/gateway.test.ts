@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { readEvents } from "./inside/event-client.ts";
 import { openGateway, post, rawRequest, until } from "./inside/open-gateway.ts";
 
 describe("a turn over HTTP", () => {
@@ -18,12 +19,9 @@ describe("a turn over HTTP", () => {
     const { url } = await openGateway([{ text: "Hello there." }]);
     const response = await post(`${url}/v1/sessions/s/turns`, { input: "Hi" }, { accept: "text/event-stream" });
     expect(response.headers.get("content-type")).toContain("text/event-stream");
-    const events = (await response.text())
-      .trim()
-      .split("\n\n")
-      .map((block) => /^(?:retry: 1000\n)?id: (\d+)\ndata: (.*)$/s.exec(block));
-    expect(events.map((match) => Number(match?.[1]))).toEqual(events.map((_event, index) => index + 1));
-    const types = events.map((match) => (JSON.parse(match?.[2] ?? "{}") as { type: string }).type);
+    const events = await readEvents(response);
+    expect(events.every(({ id }) => id !== "")).toBe(true);
+    const types = events.map(({ event }) => event.type);
     expect(types[0]).toBe("input.accepted");
     expect(types.at(-1)).toBe("turn.finished");
     expect(types).toContain("text.delta");
@@ -137,4 +135,53 @@ describe("access", () => {
     );
     expect(await rawRequest(url, "GET /v1/sessions HTTP/1.1\r\nHost: localhost:1")).toMatch(/^HTTP\/1\.1 200/);
   });
+});
+
+describe("who looks", () => {
+  it("is told who holds a session and what happens next, and which turns run", async () => {
+    const { url, store } = await openGateway([{ silentAfter: "…" }]);
+    expect((await fetch(`${url}/v1/sessions/s/why`)).status).toBe(404);
+    void post(`${url}/v1/sessions/s/turns`, { input: "Hi" });
+    await until(async () => (await store.turns.running("s")).length > 0);
+    expect(await (await fetch(`${url}/v1/sessions/s/why`)).json()).toMatchObject({
+      session: "s",
+      holder: { pid: process.pid, state: "alive" },
+      lease: { fencingToken: 1, standing: "live" },
+      turn: { stop: null },
+      pending: [],
+      next: expect.stringMatching(/^The turn goes on to its end/),
+    });
+    expect(await (await fetch(`${url}/v1/turns`)).json()).toMatchObject({
+      turns: [{ session: "s", pid: process.pid, state: "alive", progress: { last: expect.any(String) } }],
+    });
+    await post(`${url}/v1/sessions/s/stop`, {});
+    await until(async () => (await store.turns.running("s")).length === 0);
+    expect(await (await fetch(`${url}/v1/sessions/s/why`)).json()).toMatchObject({
+      holder: null,
+      next: "Nothing runs and nothing waits; start one with: POST /v1/sessions/s/turns",
+    });
+  });
+
+  it("sees what became of a session's inputs and turns, with times that every program reads", async () => {
+    const { url } = await openGateway([{ text: "one" }]);
+    await post(`${url}/v1/sessions/s/turns`, { input: "Hi", inputId: "i" });
+    expect(await (await fetch(`${url}/v1/sessions/s`)).json()).toMatchObject({
+      session: "s",
+      inputs: [{ inputId: "i", end: "answered", at: expect.stringMatching(/Z$/) }],
+      turns: [{ state: "ended", outcome: "answered" }],
+    });
+  });
+
+  it.each(["0", "abc", "1.5", "-1", "9999999999999999"])(
+    "with a cursor that no page ended at is told so: %s",
+    async (cursor) => {
+      const { url } = await openGateway([{ text: "one" }]);
+      await post(`${url}/v1/sessions/s/turns`, { input: "Hi" });
+      for (const path of ["/v1/sessions", "/v1/sessions/s/messages"]) {
+        const response = await fetch(`${url}${path}?cursor=${encodeURIComponent(cursor)}`);
+        expect(response.status, path).toBe(400);
+        expect(await response.json()).toMatchObject({ code: "cursor_invalid" });
+      }
+    },
+  );
 });

@@ -18,6 +18,8 @@ export { requestStop } from "./stop.ts";
 export type { StopRequestOptions } from "./stop.ts";
 export { readTurnStatus } from "./turn-status.ts";
 export type { StatusWait, TurnStatus } from "./turn-status.ts";
+export { pulseOf, readRunningTurns, readSessionState } from "./session-state.ts";
+export type { Pulse, RunningTurnState, SessionState, WaitingInput } from "./session-state.ts";
 export { reapTurns } from "./reaper.ts";
 export type { ReapDeps } from "./reaper.ts";
 export { withTurn } from "./with-turn.ts";

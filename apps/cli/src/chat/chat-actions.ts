@@ -1,4 +1,4 @@
-import { checkedSessionId } from "@turnkeeper/agent-core";
+import { checkedSessionId, readSessionState } from "@turnkeeper/agent-core";
 import { systemHost } from "@turnkeeper/kernel";
 import { openChosenModel, seatAgent } from "../agent-set-up.ts";
 import { cliError } from "../cli-error.ts";
@@ -7,7 +7,6 @@ import { sessionLines } from "../display/session-lines.ts";
 import { stateLines } from "../display/session-state-text.ts";
 import { clipped } from "../display/style.ts";
 import { entryText } from "../display/transcript-text.ts";
-import { readSessionState } from "../session-state.ts";
 import type { ChatActions } from "./chat-command.ts";
 import type { ChatParts } from "./chat-parts.ts";
 
@@ -65,8 +64,9 @@ export function chatActions(parts: ChatParts): ChatActions {
       return say("/resume ID goes on with one of them.");
     },
     why: async () => {
-      const state = await readSessionState({ ...seat, place: context.place }, conversation.sessionId);
-      for (const line of stateLines(state, systemHost.clock.wallMs(), screen.noteStyle)) say(line);
+      const state = await readSessionState(seat, conversation.sessionId);
+      const nowMs = systemHost.clock.wallMs();
+      for (const line of stateLines(state, nowMs, { style: screen.noteStyle, place: context.place })) say(line);
     },
     context: async () => {
       const usage = await conversation.seated.agent.context(conversation.sessionId);

@@ -1,45 +1,19 @@
 import { systemHost } from "@turnkeeper/kernel";
-import type { OpenTurnView, StateStore } from "@turnkeeper/state-store";
+import { readRunningTurns } from "@turnkeeper/agent-core";
+import type { RunningTurnState } from "@turnkeeper/agent-core";
+import { runningTurnJson, secondsText } from "@turnkeeper/gateway/json";
+import type { StateStore } from "@turnkeeper/state-store";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import type { CommonFlags } from "../command-context.ts";
 import type { CommandIo } from "../command-io.ts";
 import { printable, styleOf } from "../display/style.ts";
-import { secondsText } from "../display/tool-line.ts";
 import { table } from "../display/transcript-text.ts";
 import { exitCode } from "../exit-code.ts";
 import { withObserved } from "../observer.ts";
-import { isoTime } from "@turnkeeper/gateway/json";
-import { pulseOf } from "../session-state.ts";
-import type { Pulse } from "../session-state.ts";
 
 const refreshMs = 1000;
 
-interface RunningRow extends OpenTurnView {
-  readonly pulse: Pulse;
-}
-
-async function rowsOf(store: StateStore, presence: ProcessPresence): Promise<readonly RunningRow[]> {
-  const running = await store.turns.running();
-  return Promise.all(running.map(async (view) => ({ ...view, pulse: await pulseOf(presence, view.turn.holder) })));
-}
-
-function rowJson({ turn, lease, pendingCount, pulse }: RunningRow, nowMs: number): Record<string, unknown> {
-  return {
-    session: turn.sessionId,
-    turnId: turn.turnId,
-    pid: turn.holder.pid,
-    host: turn.holder.host,
-    state: pulse,
-    startedAt: isoTime(turn.startedAtMs),
-    ageMs: Math.max(0, nowMs - turn.startedAtMs),
-    fencingToken: turn.fencingToken,
-    expiresInMs: lease ? Math.round(lease.expiresInMs) : null,
-    pendingCount,
-    stop: turn.stop ? { hard: turn.stop.hard, by: turn.stop.by } : null,
-  };
-}
-
-function rowsText(rows: readonly RunningRow[], nowMs: number): readonly string[] {
+function rowsText(rows: readonly RunningTurnState[], nowMs: number): readonly string[] {
   const head = ["SESSION", "TURN", "HOLDER", "STATE", "AGE", "LEASE", "WAITING", "STOP"];
   const cells = rows.map(({ turn, lease, pendingCount, pulse }) => [
     turn.sessionId,
@@ -58,9 +32,9 @@ function rowsText(rows: readonly RunningRow[], nowMs: number): readonly string[]
 export async function top(io: CommandIo, flags: CommonFlags): Promise<number> {
   return withObserved(io, flags, async ({ store, presence }) => {
     if (!flags.json && io.stdout.canRedraw) return refresh(io, store, presence);
-    const rows = await rowsOf(store, presence);
+    const rows = await readRunningTurns({ store, presence });
     const nowMs = systemHost.clock.wallMs();
-    if (flags.json) for (const row of rows) io.stdout.line(JSON.stringify(rowJson(row, nowMs)));
+    if (flags.json) for (const row of rows) io.stdout.line(JSON.stringify(runningTurnJson(row, nowMs)));
     else if (rows.length === 0) io.stderr.line("No turn is running.");
     else for (const line of rowsText(rows, nowMs)) io.stdout.line(line);
     return exitCode.ok;
@@ -85,7 +59,7 @@ async function refresh(io: CommandIo, store: StateStore, presence: ProcessPresen
   io.stdout.write("\u001b[?1049h\u001b[?25l");
   try {
     while (!isOver) {
-      const rows = await rowsOf(store, presence);
+      const rows = await readRunningTurns({ store, presence });
       const lines = rows.length === 0 ? ["No turn is running."] : rowsText(rows, systemHost.clock.wallMs());
       const shown = lines.slice(0, io.stdout.rows - 2).map((line) => line.slice(0, io.stdout.columns - 1));
       io.stdout.write(`\u001b[H\u001b[J${style.dim("turnkeeper top · Ctrl-C leaves")}\r\n${shown.join("\r\n")}`);

@@ -1,7 +1,7 @@
 import type { TurnEvent } from "@turnkeeper/agent-core";
 import { counted } from "./count-text.ts";
 import { printable } from "./style.ts";
-import { secondsText } from "./tool-line.ts";
+import { secondsText } from "@turnkeeper/gateway/json";
 
 export type CompactionEvent = Extract<TurnEvent, { type: `compaction.${string}` }>;
 

@@ -1,13 +1,12 @@
-import type { TurnStatus } from "@turnkeeper/agent-core";
+import type { Pulse, SessionState, TurnStatus } from "@turnkeeper/agent-core";
 import type { LeaseView } from "@turnkeeper/state-store";
-import { isoTime } from "@turnkeeper/gateway/json";
-import type { Pulse, SessionState } from "../session-state.ts";
-import { stopsInMs, whatIsNext } from "../what-is-next.ts";
+import { secondsText, whatIsNext } from "@turnkeeper/gateway/json";
 import { oneLine } from "../one-line.ts";
+import { runCommand } from "../printed-command.ts";
+import type { CommandPlace } from "../printed-command.ts";
 import { holderText } from "./finished-line.ts";
 import { printable } from "./style.ts";
 import type { Style } from "./style.ts";
-import { secondsText } from "./tool-line.ts";
 
 const pulseText: Readonly<Record<Pulse, string>> = {
   alive: "alive",
@@ -38,7 +37,13 @@ const progressText = (status: TurnStatus | undefined): string =>
     : "its process does not say what it is doing";
 
 /** A session's state for a person. Times are wall times: they are shown, nothing is decided by them. */
-export function stateLines(state: SessionState, nowMs: number, style: Style): readonly string[] {
+export function stateLines(
+  state: SessionState,
+  nowMs: number,
+  { style, place }: { readonly style: Style; readonly place: CommandPlace },
+): readonly string[] {
+  // Stands at the end of what is said, so that it can be typed as it stands.
+  const startOne = `start one with: ${runCommand(place, state.sessionId)}`;
   const { lease, holderPulse, turn, lastStep, status, waiting } = state;
   const line = (name: string, text: string): string => `${style.dim(name.padEnd(9))} ${oneLine(printable(text))}`;
   const lines = [`${style.dim("session".padEnd(9))} ${style.bold(state.sessionId)}`];
@@ -82,52 +87,6 @@ export function stateLines(state: SessionState, nowMs: number, style: Style): re
     );
   }
   if (waiting.length === 0) lines.push(line("waiting", "nothing"));
-  lines.push(line("next", whatIsNext(state)));
+  lines.push(line("next", printable(whatIsNext(state, startOne))));
   return lines;
-}
-
-/** The same for programs. */
-export function stateJson(state: SessionState, nowMs: number): Record<string, unknown> {
-  const { sessionId, lease, holderPulse, turn, lastStep, status, waiting } = state;
-  return {
-    session: sessionId,
-    holder: lease
-      ? { pid: lease.holder.pid, host: lease.holder.host, instanceId: lease.holder.instanceId, state: holderPulse }
-      : null,
-    lease: lease
-      ? {
-          fencingToken: lease.fencingToken,
-          standing: lease.standing,
-          expiresInMs: Math.round(lease.expiresInMs),
-          ttlMs: lease.ttlMs,
-          renewCount: lease.renewCount,
-        }
-      : null,
-    turn: turn
-      ? {
-          turnId: turn.turnId,
-          startedAt: isoTime(turn.startedAtMs),
-          ageMs: Math.max(0, nowMs - turn.startedAtMs),
-          stop: turn.stop
-            ? { hard: turn.stop.hard, reason: turn.stop.reason, by: turn.stop.by, at: isoTime(turn.stop.atMs) }
-            : null,
-        }
-      : null,
-    progress: status
-      ? {
-          last: status.lastProgress,
-          ageMs: Math.round(status.idleMs),
-          waits: status.waits.map(({ kind, name, endsInMs }) => ({ kind, name, endsInMs: Math.round(endsInMs) })),
-          stopsInMs: stopsInMs(state) ?? null,
-        }
-      : null,
-    lastStep: lastStep ? { what: lastStep.what, at: isoTime(lastStep.atMs) } : null,
-    pending: waiting.map(({ input, pulse }) => ({
-      inputId: input.inputId,
-      delivery: input.delivery,
-      at: isoTime(input.offeredAtMs),
-      runner: input.runner ? { pid: input.runner.pid, host: input.runner.host, state: pulse } : null,
-    })),
-    next: whatIsNext(state),
-  };
 }

@@ -23,11 +23,3 @@ export function resultSummary(output: Json, width: number): string {
   const more = count > 1 ? ` (+${count - 1} lines)` : "";
   return `${clipped(first, Math.max(10, width - more.length))}${more}`;
 }
-
-export function secondsText(ms: number): string {
-  const seconds = ms / 1000;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 120) return `${Math.round(seconds)} s`;
-  const minutes = Math.round(seconds / 60);
-  return minutes < 120 ? `${minutes} min` : `${Math.round(minutes / 60)} h`;
-}

@@ -7,8 +7,9 @@ import { diffLines } from "./diff-text.ts";
 import { finishedLine, holderText, isOwnProcess } from "./finished-line.ts";
 import type { Screen } from "./screen.ts";
 import { printable } from "./style.ts";
-import { callSummary, resultSummary, secondsText } from "./tool-line.ts";
+import { callSummary, resultSummary } from "./tool-line.ts";
 import { usageLine } from "./usage-line.ts";
+import { secondsText } from "@turnkeeper/gateway/json";
 
 /** Whether the turn was stopped because nobody reads any more: whoever closed the pipe needs no word about it. */
 function wasLeft(stdout: Output, event: TurnFinished): boolean {

@@ -1,8 +1,6 @@
 import type { PendingInput } from "@turnkeeper/state-store";
-import { printable } from "./display/style.ts";
-import { secondsText } from "./display/tool-line.ts";
-import { runCommand } from "./printed-command.ts";
-import type { SessionState } from "./session-state.ts";
+import type { SessionState, TurnStatus } from "@turnkeeper/agent-core";
+import { secondsText } from "./seconds-text.ts";
 
 const who = ({ runner }: PendingInput): string =>
   runner ? `pid ${runner.pid} on ${runner.host}` : "whoever runs the session next";
@@ -32,29 +30,26 @@ function isLeft({ lease, holderPulse }: SessionState): boolean {
 }
 
 /** In how many milliseconds the watchdog stops the turn unless it moves; absent when it is off or cannot be asked. */
-export function stopsInMs({ status }: SessionState): number | undefined {
+export function stopsInMs(status: TurnStatus | undefined): number | undefined {
   if (status?.timeoutMs === undefined) return undefined;
   return Math.max(0, status.timeoutMs - status.idleMs, ...status.waits.map(({ endsInMs }) => endsInMs));
 }
 
-/** Stands at the end of what is said, so that it can be typed as it stands. */
-const startOne = ({ sessionId, place }: SessionState): string => `start one with: ${runCommand(place, sessionId)}`;
-
-function whenFree(state: SessionState): string {
+function whenFree(state: SessionState, startOne: string): string {
   const next = successorOf(state);
   switch (next?.kind) {
     case "waiter":
       return `${who(next.input)} runs input ${next.input.inputId} now.`;
     case "orphans":
-      return `Nothing runs. What waits is run by the next process that uses the session; ${startOne(state)}`;
+      return `Nothing runs. What waits is run by the next process that uses the session; ${startOne}`;
     case "silent":
-      return `Nothing runs. Input ${next.input.inputId} waits for ${who(next.input)}, which ${isNoAnswer}; it goes on once it answers. Others need not wait for it; ${startOne(state)}`;
+      return `Nothing runs. Input ${next.input.inputId} waits for ${who(next.input)}, which ${isNoAnswer}; it goes on once it answers. Others need not wait for it; ${startOne}`;
     case undefined:
-      return `Nothing runs and nothing waits; ${startOne(state)}`;
+      return `Nothing runs and nothing waits; ${startOne}`;
   }
 }
 
-function whenLeft(state: SessionState): string {
+function whenLeft(state: SessionState, startOne: string): string {
   const why =
     state.lease?.standing === "expired"
       ? "The lease ran out"
@@ -63,7 +58,7 @@ function whenLeft(state: SessionState): string {
         : "Its process has forgotten it";
   const next = successorOf(state);
   const nobody = next ? "No process that answers waits for it" : "Nobody waits";
-  const taker = next?.kind === "waiter" ? `That is ${who(next.input)}.` : `${nobody}; ${startOne(state)}`;
+  const taker = next?.kind === "waiter" ? `That is ${who(next.input)}.` : `${nobody}; ${startOne}`;
   return `${why}: whoever runs this session next settles the turn as crashed and goes on at once. ${taker}`;
 }
 
@@ -95,15 +90,15 @@ function whenHeld(state: SessionState): string {
   if (turn?.stop) return `The turn is being stopped.${after}`;
   const approval = status?.waits.find(({ kind }) => kind === "approval");
   if (approval)
-    return `The turn waits for somebody to allow or deny ${printable(approval.name)}, at most ${secondsText(approval.endsInMs)} more.${after}`;
-  const silenceMs = stopsInMs(state);
+    return `The turn waits for somebody to allow or deny ${approval.name}, at most ${secondsText(approval.endsInMs)} more.${after}`;
+  const silenceMs = stopsInMs(state.status);
   const unless = silenceMs === undefined ? "" : ` Without progress it is stopped in ${secondsText(silenceMs)}.`;
   return `The turn goes on to its end.${unless}${after}`;
 }
 
-/** What will happen on the session if nobody does anything, in a few sentences. */
-export function whatIsNext(state: SessionState): string {
-  if (!state.lease) return whenFree(state);
-  if (isLeft(state)) return whenLeft(state);
+/** What will happen on the session if nobody does anything, in a few sentences; `startOne` says how a turn is begun. */
+export function whatIsNext(state: SessionState, startOne: string): string {
+  if (!state.lease) return whenFree(state, startOne);
+  if (isLeft(state)) return whenLeft(state, startOne);
   return state.holderPulse === "unknown" ? whenHeldInSilence(state) : whenHeld(state);
 }

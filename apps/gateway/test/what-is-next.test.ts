@@ -1,7 +1,7 @@
 import type { Holder, LeaseView, PendingInput, RunningTurn } from "@turnkeeper/state-store";
 import { describe, expect, it } from "vitest";
-import type { Pulse, SessionState, WaitingInput } from "../src/session-state.ts";
-import { whatIsNext } from "../src/what-is-next.ts";
+import type { Pulse, SessionState, WaitingInput } from "@turnkeeper/agent-core";
+import { whatIsNext } from "../src/json/what-is-next.ts";
 
 const identity = { instanceId: "i", host: "box", bootId: "b" };
 const holder: Holder = { ...identity, pid: 1, holderId: "h" };
@@ -29,7 +29,7 @@ function waits(inputId: string, pid?: number, pulse?: Pulse): WaitingInput {
 }
 
 function next(state: Partial<SessionState>): string {
-  return whatIsNext({ sessionId: "s", place: { path: "/state.db" }, waiting: [], ...state });
+  return whatIsNext({ sessionId: "s", waiting: [], ...state }, "start one with: run it");
 }
 
 describe("what is told to happen next on a session", () => {

@@ -1,8 +1,15 @@
-import { readTurnStatus } from "@turnkeeper/agent-core";
-import type { TurnStatus } from "@turnkeeper/agent-core";
-import type { Holder, LeaseView, PendingInput, OpenTurn, Runner, StateStore } from "@turnkeeper/state-store";
+import type {
+  Holder,
+  LeaseView,
+  PendingInput,
+  OpenTurn,
+  OpenTurnView,
+  Runner,
+  StateStore,
+} from "@turnkeeper/state-store";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
-import type { CommandPlace } from "./printed-command.ts";
+import { readTurnStatus } from "./turn-status.ts";
+import type { TurnStatus } from "./turn-status.ts";
 
 /** Whether a holder or runner still works: `leaked` when its process lives and knows nothing of it. */
 export type Pulse = "alive" | "dead" | "leaked" | "unknown";
@@ -17,8 +24,6 @@ export interface WaitingInput {
 /** What the store and the liveness sockets know of a session at this moment. */
 export interface SessionState {
   readonly sessionId: string;
-  /** Where a command about it works. */
-  readonly place: CommandPlace;
   readonly lease?: LeaseView;
   readonly holderPulse?: Pulse;
   readonly turn?: OpenTurn;
@@ -29,6 +34,7 @@ export interface SessionState {
   readonly waiting: readonly WaitingInput[];
 }
 
+/** Never rejects; at most some 200 ms. */
 export async function pulseOf(presence: ProcessPresence, who: Holder | Runner): Promise<Pulse> {
   return pulses[await presence.probe(who, "holderId" in who ? who.holderId : who.runnerId)];
 }
@@ -50,10 +56,10 @@ async function lastStepOf(store: StateStore, turn: OpenTurn): Promise<SessionSta
 
 /** Reads everything anew; nothing is changed, settled or woken by it. */
 export async function readSessionState(
-  deps: { readonly store: StateStore; readonly presence: ProcessPresence; readonly place: CommandPlace },
+  deps: { readonly store: StateStore; readonly presence: ProcessPresence },
   sessionId: string,
 ): Promise<SessionState> {
-  const { store, presence, place } = deps;
+  const { store, presence } = deps;
   const [lease, pending, running] = await Promise.all([
     store.leases.read(sessionId),
     store.inbox.pending(sessionId),
@@ -72,11 +78,24 @@ export async function readSessionState(
   const status = told?.turnId === turn?.turnId ? told : undefined;
   return {
     sessionId,
-    place,
     ...(lease ? { lease, holderPulse: await pulseOf(presence, lease.holder) } : {}),
     ...(turn ? { turn } : {}),
     ...(lastStep ? { lastStep } : {}),
     ...(status ? { status } : {}),
     waiting,
   };
+}
+
+/** A turn that runs, with whether its process still works. */
+export interface RunningTurnState extends OpenTurnView {
+  readonly pulse: Pulse;
+}
+
+/** Every turn of the store that has not ended, oldest first. Nothing is changed, settled or woken by it. */
+export async function readRunningTurns(deps: {
+  readonly store: StateStore;
+  readonly presence: ProcessPresence;
+}): Promise<readonly RunningTurnState[]> {
+  const running = await deps.store.turns.running();
+  return Promise.all(running.map(async (view) => ({ ...view, pulse: await pulseOf(deps.presence, view.turn.holder) })));
 }
