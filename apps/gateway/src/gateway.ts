@@ -20,6 +20,7 @@ import type { Route } from "./route.ts";
 import { createServer } from "./server.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { turnRoutes } from "./turn-routes.ts";
+import { WaitingInputs } from "./waiting-inputs.ts";
 
 export interface GatewayDeps {
   readonly agent: Agent;
@@ -114,13 +115,19 @@ export async function startGateway(deps: GatewayDeps, options: GatewayOptions = 
     await closeOwn();
     throw error;
   }
+  const waiting = new WaitingInputs({
+    ...parts,
+    onError: (error) => server.log.warn({ err: error }, "could not look for waiting inputs"),
+  });
   const drainAndClose = async (): Promise<void> => {
     try {
+      await waiting.close();
       await drain(parts, server);
     } finally {
       await closeOwn();
     }
   };
   const close = (): Promise<void> => (closing ??= drainAndClose());
+  await waiting.look();
   return { url, close, [Symbol.asyncDispose]: close };
 }

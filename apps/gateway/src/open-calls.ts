@@ -32,6 +32,11 @@ export class OpenCalls {
     return this.#count;
   }
 
+  /** How many more are taken. */
+  get room(): number {
+    return Math.max(0, this.#limits.callCount - this.#count);
+  }
+
   /** Calls that were refused with 429. */
   get refusedCount(): number {
     return this.#refusedCount;

@@ -1,4 +1,4 @@
-import { systemHost } from "@turnkeeper/kernel";
+import { CodedError, systemHost } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { ResolvedModel } from "@turnkeeper/models";
 import { sharedScheduler } from "@turnkeeper/periodic-scheduler";
@@ -73,6 +73,12 @@ export interface Agent extends AsyncDisposable {
   context(sessionId: string): Promise<ContextUsage>;
   /** Asks the session's running turn to stop, in whatever process it runs. Answers at once. */
   stop(sessionId: string, options?: StopOptions): Promise<RequestStopResult>;
+  /**
+   * Begins what waits for nobody in any session of the store: queued inputs, and those of processes that died before
+   * their turn began. At most `sessionCount` sessions (default 100), those that have waited longest. Answers how many.
+   * For a process that serves a store; one that runs a message of its own needs it not. Rejects with `AGENT_CLOSED`.
+   */
+  runWaiting(options?: { readonly sessionCount?: number }): Promise<number>;
   /**
    * Tells `listener` everything that happens in the turns that run an input in this agent, once for each turn, whoever
    * called and whether anybody did, until disposed. It is called in the middle of the turn: it must be quick.
@@ -183,6 +189,12 @@ export async function openMachinery(
   return { store: deps.store, host, presence, scheduler: deps.scheduler ?? sharedScheduler(), closeOwn };
 }
 
+function checkedCount(sessionCount: number): number {
+  if (Number.isSafeInteger(sessionCount) && sessionCount > 0) return sessionCount;
+  const message = `Option sessionCount: expected a whole number above 0, got ${String(sessionCount)}.`;
+  throw new CodedError("OPTION_INVALID", message, { context: { option: "sessionCount" } });
+}
+
 /**
  * Makes an agent on a store: everything it does goes through the inbox, runs under a lease, and is appended step by
  * step under the fencing token. Many agents, in many processes, may share a store. Rejects with `OPTION_INVALID` or
@@ -214,6 +226,7 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
     compact: (sessionId) => dispatcher.runWithoutInput(sessionId, compactionByHand(parts, resolved)),
     context: (sessionId) => readContextUsage(parts, resolved.compaction, checkedSessionId(sessionId)),
     stop: (sessionId, stopOptions) => dispatcher.stop(sessionId, stopOptions),
+    runWaiting: async ({ sessionCount = 100 } = {}) => dispatcher.runWaiting(checkedCount(sessionCount)),
     observe: (listener) => dispatcher.observe(listener),
     idle: async () => {
       await dispatcher.idle();

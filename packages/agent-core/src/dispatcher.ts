@@ -15,6 +15,7 @@ import { followInput } from "./follow.ts";
 import { runInputlessTurn } from "./inputless-turn.ts";
 import type { InputlessBody } from "./inputless-turn.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
+import { sessionsLeft } from "./left-inputs.ts";
 import { leavesWhenBusy, offerInput } from "./offer-input.ts";
 import { reapTurns } from "./reaper.ts";
 import { beginWait, refuseReentry } from "./reentry.ts";
@@ -306,6 +307,14 @@ export class Dispatcher implements AsyncDisposable {
       this.#runners.set(sessionId, runner);
     }
     return runner;
+  }
+
+  async runWaiting(sessionCount: number): Promise<number> {
+    this.#refuseClosed();
+    const left = await sessionsLeft({ ...this.#deps, closing: this.#closing.signal }, sessionCount);
+    if (this.#closing.signal.aborted) return 0;
+    for (const sessionId of left) this.#runnerOf(sessionId).runOrphans();
+    return left.length;
   }
 
   observe(listener: (event: TurnEvent) => void): Disposable {

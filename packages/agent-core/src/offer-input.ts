@@ -25,7 +25,10 @@ function isLeft(offer: OfferResult, { onBusy }: OfferRequest): boolean {
 }
 
 /** Makes orphans of what dead processes were to run, up to the first waiter that may live. Whether there was any. */
-async function passOverTheDead({ store, presence }: OfferDeps, sessionId: string): Promise<boolean> {
+export async function passOverTheDead(
+  { store, presence }: Pick<OfferDeps, "store" | "presence">,
+  sessionId: string,
+): Promise<boolean> {
   let orphanCount = 0;
   for (const { runner } of await store.inbox.pending(sessionId)) {
     if (!runner) continue;

@@ -73,6 +73,17 @@ function offer(tx: Transaction, request: OfferRequest): OfferResult {
   return { kind: "accepted", input, ...told };
 }
 
+function waitingSessions(tx: Transaction, limit: number): readonly string[] {
+  // The pending inputs have an index of their own, and are few.
+  const rows = tx.rows.all<{ session_id: string }>(
+    `SELECT session.session_id FROM input JOIN session USING (session_no)
+     WHERE input.turn_id IS NULL AND input.ended_as IS NULL AND input.child IS NULL
+     GROUP BY input.session_no ORDER BY min(input.seq) LIMIT ?`,
+    limit,
+  );
+  return rows.map(({ session_id }) => session_id);
+}
+
 function takeSteers(tx: Transaction, grant: Grant, turnId: string): Awaited<ReturnType<InboxStore["takeSteers"]>> {
   if (!grantStands(tx, grant)) return { kind: "stale-token" };
   const session = sessionRunning(tx, findSession(tx, grant.sessionId), grant, turnId);
@@ -117,6 +128,10 @@ export class SqliteInbox implements InboxStore {
       const session = findSession(tx, sessionId);
       return session ? queueOf(tx, session).map(({ input }) => input) : [];
     });
+  }
+
+  waitingSessions(limit: number): Promise<readonly string[]> {
+    return this.#handle.read("read which sessions wait", (tx) => waitingSessions(tx, limit));
   }
 
   takeSteers(grant: Grant, turnId: string): ReturnType<InboxStore["takeSteers"]> {

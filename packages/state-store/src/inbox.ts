@@ -112,6 +112,8 @@ export interface InboxStore {
   read(sessionId: string, inputId: string): Promise<InputRecord | undefined>;
   /** What waits for a turn of this session, oldest first. A cheap read. */
   pending(sessionId: string): Promise<readonly PendingInput[]>;
+  /** Sessions in which an input wants a turn, the one whose oldest has waited longest first. A cheap read. */
+  waitingSessions(limit: number): Promise<readonly string[]>;
   /**
    * Gives the grant's turn every pending steer, before it enters a model request, and writes their user entries
    * (`takenEntry`). Answers the taken ones, oldest first, or `stale-token` with nothing taken.

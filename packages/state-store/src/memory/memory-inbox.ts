@@ -1,3 +1,4 @@
+import { wantsTurn } from "../child.ts";
 import { firstWaiter } from "../decisions.ts";
 import type { Grant } from "../identity.ts";
 import type {
@@ -84,6 +85,17 @@ export class MemoryInbox implements InboxStore {
 
   async pending(sessionId: string): Promise<readonly PendingInput[]> {
     return this.#state.queueOf(this.#state.sessions.get(sessionId)).map((queued) => queued.input);
+  }
+
+  async waitingSessions(limit: number): Promise<readonly string[]> {
+    const heads = [...this.#state.sessions.values()].flatMap((session) => {
+      const head = this.#state.queueOf(session).find(({ input }) => wantsTurn(input));
+      return head ? [head.input] : [];
+    });
+    return heads
+      .toSorted((left, right) => left.seq - right.seq)
+      .slice(0, limit)
+      .map(({ sessionId }) => sessionId);
   }
 
   async takeSteers(grant: Grant, turnId: string): ReturnType<InboxStore["takeSteers"]> {

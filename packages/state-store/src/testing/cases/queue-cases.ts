@@ -11,6 +11,7 @@ import {
   isBehind,
   offered,
   recordsOf,
+  runnerOf,
   runs,
   session,
   startTurn,
@@ -294,6 +295,31 @@ export const queueCases: readonly ConformanceCase[] = [
         assert.equal(await store.leases.read(session), undefined);
         await isBehind(store, "c", "input-b");
       }
+    },
+  },
+  {
+    id: "QUEUE-WAITING",
+    title: "sessions in which an input wants a turn are told, the one that has waited longest first, and no others",
+    async run({ open, reopen }) {
+      const store = await open();
+      assert.deepEqual(await store.inbox.waitingSessions(10), []);
+      for (const [sessionId, inputId] of [
+        ["third", "early"],
+        ["first", "one"],
+        ["second", "two"],
+        ["third", "late"],
+        ["first", "three"],
+      ] as const)
+        await offered(store, "a", inputId, { sessionId });
+      await store.inbox.withdraw("third", "early", "cancelled");
+      const again = await reopen();
+      assert.deepEqual(await again.inbox.waitingSessions(10), ["first", "second", "third"]);
+      assert.deepEqual(await again.inbox.waitingSessions(2), ["first", "second"]);
+      await again.inbox.abandon("second", runnerOf("a").runnerId);
+      await startTurn(again, "b");
+      assert.deepEqual(await again.inbox.waitingSessions(10), ["first", "second", "third"]);
+      for (const inputId of ["one", "three"]) await again.inbox.withdraw("first", inputId, "expired");
+      assert.deepEqual(await again.inbox.waitingSessions(10), ["second", "third"]);
     },
   },
 ];
