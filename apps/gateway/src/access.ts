@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { isIP } from "node:net";
-import type { FastifyRequest } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { CodedError } from "@turnkeeper/kernel";
 import type { ResolvedGatewayOptions } from "./gateway-options.ts";
 import { Refusal } from "./refusal.ts";
@@ -43,6 +43,30 @@ export class Access {
   constructor(options: ResolvedGatewayOptions) {
     this.#options = options;
     this.#tokenDigest = options.token === undefined ? undefined : digest(options.token);
+  }
+
+  /**
+   * Lets pages of allowed origins read what they get, and answers the question that their browsers ask first. Pages of
+   * any other origin get no such header and no such answer.
+   */
+  answersPreflight(request: FastifyRequest, reply: FastifyReply): boolean {
+    const { origin } = request.headers;
+    if (origin === undefined || !this.#options.allowedOrigins.includes(origin.toLowerCase())) return false;
+    reply.headers({
+      "access-control-allow-origin": origin,
+      "access-control-expose-headers": "retry-after, x-request-id",
+      "cross-origin-resource-policy": "cross-origin",
+      vary: "origin",
+    });
+    const isPreflight = request.method === "OPTIONS" && "access-control-request-method" in request.headers;
+    if (isPreflight) {
+      reply.headers({
+        "access-control-allow-methods": "GET, POST, DELETE",
+        "access-control-allow-headers": request.headers["access-control-request-headers"] ?? "",
+        "access-control-max-age": "600",
+      });
+    }
+    return isPreflight;
   }
 
   /** Throws the `Refusal` of a request that is not served. */

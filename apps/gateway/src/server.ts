@@ -94,6 +94,8 @@ export function createServer(parts: GatewayParts, routes: readonly Route[]): Fas
       const given = headers["x-request-id"];
       return typeof given === "string" && requestIdPattern.test(given) ? given : host.random.id();
     },
+    // A stream has no head alone.
+    exposeHeadRoutes: false,
     // Ids of sessions and calls are longer than the router's default allows.
     routerOptions: { maxParamLength: 512 },
     http: {
@@ -110,8 +112,10 @@ export function createServer(parts: GatewayParts, routes: readonly Route[]): Fas
   server.removeContentTypeParser("text/plain");
   server.addHook("onRequest", async (request, reply) => {
     reply.headers({ ...securityHeaders, "x-request-id": request.id });
+    if (access.answersPreflight(request, reply)) return reply.code(204).send();
     access.check(request);
     if (parts.isDraining() && routeConfigOf(request).access !== "open") throw drainingRefusal();
+    return undefined;
   });
   server.addHook("onResponse", async (request, reply) => {
     const { method, routeOptions } = request;
