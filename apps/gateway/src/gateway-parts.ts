@@ -6,6 +6,8 @@ import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import type { EventStreams } from "./event-stream.ts";
 import type { LiveTurns } from "./events/live-turns.ts";
 import type { ResolvedGatewayOptions } from "./gateway-options.ts";
+import type { LoopDelay } from "./loop-delay.ts";
+import type { Metrics } from "./metrics.ts";
 import type { OpenCalls } from "./open-calls.ts";
 
 /** What the routes work with. */
@@ -20,6 +22,8 @@ export interface GatewayParts {
   readonly calls: OpenCalls;
   readonly streams: EventStreams;
   readonly live: LiveTurns;
+  readonly metrics: Metrics;
+  readonly loopDelay: LoopDelay;
   readonly options: ResolvedGatewayOptions;
   /** Whether the gateway is closing: nothing new begins. */
   readonly isDraining: () => boolean;

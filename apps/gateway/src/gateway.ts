@@ -14,6 +14,8 @@ import { LiveTurns } from "./events/live-turns.ts";
 import { resolveGatewayOptions } from "./gateway-options.ts";
 import type { GatewayOptions } from "./gateway-options.ts";
 import type { GatewayParts } from "./gateway-parts.ts";
+import { LoopDelay } from "./loop-delay.ts";
+import { Metrics } from "./metrics.ts";
 import { OpenCalls } from "./open-calls.ts";
 import { documentRoute, probeRoutes } from "./probe-routes.ts";
 import type { Route } from "./route.ts";
@@ -90,6 +92,9 @@ export async function startGateway(deps: GatewayDeps, options: GatewayOptions = 
   const { agent, store, host = systemHost, scheduler = sharedScheduler() } = deps;
   const presence = deps.presence ?? (await openProcessPresence({ host }));
   let closing: Promise<void> | undefined;
+  const calls = new OpenCalls({ agent, store, host }, resolved.limits);
+  const streams = new EventStreams({ host, scheduler }, resolved.limits);
+  const loopDelay = new LoopDelay(scheduler);
   const parts: GatewayParts = {
     agent,
     store,
@@ -97,15 +102,19 @@ export async function startGateway(deps: GatewayDeps, options: GatewayOptions = 
     scheduler,
     presence,
     endProcesses: deps.endProcesses,
-    calls: new OpenCalls({ agent, store }, resolved.limits),
-    streams: new EventStreams({ host, scheduler }, resolved.limits),
+    calls,
+    streams,
+    loopDelay,
     live: new LiveTurns(agent),
+    metrics: new Metrics({ agent, store, host, calls, streams, loopDelay }),
     options: resolved,
     isDraining: () => closing !== undefined,
   };
   const server = createServer(parts, allRoutes(parts));
   const closeOwn = async (): Promise<void> => {
     parts.live[Symbol.dispose]();
+    parts.metrics[Symbol.dispose]();
+    loopDelay.close();
     if (deps.presence === undefined) await presence.close();
   };
   let url: string;

@@ -1,4 +1,5 @@
-import type { Agent, RunOptions, Turn } from "@turnkeeper/agent-core";
+import type { Agent, RunOptions, Turn, TurnFinished } from "@turnkeeper/agent-core";
+import type { Host } from "@turnkeeper/kernel";
 import type { OnBusy, StateStore } from "@turnkeeper/state-store";
 import { Refusal, retryLater } from "./refusal.ts";
 
@@ -8,6 +9,18 @@ export interface OpenCallsLimits {
   readonly queueLength: number;
 }
 
+export interface OpenCallsDeps {
+  readonly agent: Agent;
+  readonly store: StateStore;
+  readonly host: Host;
+}
+
+/** A call that has ended, and when it was begun, on the monotonic clock. */
+export interface EndedCall {
+  readonly finished: TurnFinished;
+  readonly begunAtMs: number;
+}
+
 const tooMany = (code: string, detail: string): Refusal => new Refusal(429, code, detail, { headers: retryLater });
 
 /** Policies whose calls do not stay: what they leave behind is the store's queue. */
@@ -15,17 +28,22 @@ const leaves: ReadonlySet<OnBusy> = new Set<OnBusy>(["queue", "steer"]);
 
 /** The calls to `run` that have not ended: bounded before anything is stored for one more of them. */
 export class OpenCalls {
-  readonly #agent: Agent;
-  readonly #store: StateStore;
+  readonly #deps: OpenCallsDeps;
   readonly #limits: OpenCallsLimits;
   readonly #bySession = new Map<string, number>();
   #count = 0;
   #refusedCount = 0;
+  readonly #listeners = new Set<(ended: EndedCall) => void>();
 
-  constructor(deps: { readonly agent: Agent; readonly store: StateStore }, limits: OpenCallsLimits) {
-    this.#agent = deps.agent;
-    this.#store = deps.store;
+  constructor(deps: OpenCallsDeps, limits: OpenCallsLimits) {
+    this.#deps = deps;
     this.#limits = limits;
+  }
+
+  /** Tells `listener` of each call that ends, in the same turn of the event loop, until disposed. */
+  onEnded(listener: (ended: EndedCall) => void): Disposable {
+    this.#listeners.add(listener);
+    return { [Symbol.dispose]: () => void this.#listeners.delete(listener) };
   }
 
   get count(): number {
@@ -54,10 +72,14 @@ export class OpenCalls {
       this.#refusedCount++;
       throw error;
     }
-    const turn = this.#agent.run(sessionId, input, options);
+    const begunAtMs = this.#deps.host.clock.monotonicMs();
+    const turn = this.#deps.agent.run(sessionId, input, options);
     this.#count++;
     this.#bySession.set(sessionId, (this.#bySession.get(sessionId) ?? 0) + 1);
-    void turn.result.then(() => this.#ended(sessionId));
+    void turn.result.then((finished) => {
+      this.#ended(sessionId);
+      for (const listener of this.#listeners) listener({ finished, begunAtMs });
+    });
     return turn;
   }
 
@@ -77,7 +99,7 @@ export class OpenCalls {
   }
 
   async #checkQueue(sessionId: string): Promise<void> {
-    const pending = await this.#store.inbox.pending(sessionId);
+    const pending = await this.#deps.store.inbox.pending(sessionId);
     if (pending.length >= this.#limits.queueLength)
       throw tooMany("session_queue_full", `${pending.length} inputs wait on this session; try later.`);
   }

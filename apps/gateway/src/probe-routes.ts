@@ -1,15 +1,18 @@
 import { z } from "zod";
 import type { GatewayParts } from "./gateway-parts.ts";
 import { openApiDocument } from "./openapi.ts";
-import { drainingRefusal } from "./refusal.ts";
+import { drainingRefusal, Refusal, retryLater } from "./refusal.ts";
 import { defineRoute } from "./route.ts";
 import type { Route } from "./route.ts";
 import { packageVersion } from "./package-version.ts";
 
 const status = z.object({ status: z.string() });
 
+/** A process that keeps everybody waiting for longer is better left alone for a while. */
+const loopDelayMsMax = 2000;
+
 /** Whether the process answers, and whether it can do its work. */
-export function probeRoutes({ store, isDraining }: GatewayParts): readonly Route[] {
+export function probeRoutes({ store, isDraining, loopDelay, metrics }: GatewayParts): readonly Route[] {
   const healthz = defineRoute({
     method: "GET",
     path: "/healthz",
@@ -23,16 +26,29 @@ export function probeRoutes({ store, isDraining }: GatewayParts): readonly Route
     method: "GET",
     path: "/readyz",
     name: "readyz",
-    summary: "Turns can be run: the store answers and the gateway is not shutting down.",
+    summary: "Turns can be run: the store answers, the event loop runs, and the gateway is not shutting down.",
     access: "open",
     answers: { 200: { description: "They can.", schema: status } },
     handle: async () => {
       if (isDraining()) throw drainingRefusal();
+      const delayMs = Math.round(loopDelay.longestMs);
+      if (delayMs > loopDelayMsMax)
+        throw new Refusal(503, "loop_blocked", `The event loop kept its callers waiting for ${delayMs} ms.`, {
+          headers: retryLater,
+        });
       await store.sessions.list({ limit: 1 });
       return { status: "ready" };
     },
   });
-  return [healthz, readyz];
+  const showMetrics = defineRoute({
+    method: "GET",
+    path: "/metrics",
+    name: "metrics",
+    summary: "What happens in this process, for Prometheus.",
+    answers: { 200: { description: "Its text format.", contentType: "text/plain" } },
+    handle: async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()),
+  });
+  return [healthz, readyz, showMetrics];
 }
 
 /** The document of all other routes; it is made when it is first asked for. */

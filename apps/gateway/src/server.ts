@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import fastify, { LogController } from "fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from "fastify";
+import { CodedError } from "@turnkeeper/kernel";
 import { Access } from "./access.ts";
 import type { GatewayParts } from "./gateway-parts.ts";
 import { drainingRefusal, problemOf, Refusal, refusalOf } from "./refusal.ts";
@@ -67,12 +68,13 @@ function loggerOf({
 }
 
 /** An error with its causes, by name, code, message and stack; nothing else that hangs on it. */
-function serializedError(error: unknown): { type: string; message: string; stack: string } {
+function serializedError(error: unknown): { type: string; message: string; stack: string; code?: string } {
   const causes: Error[] = [];
   for (let one: unknown = error; one instanceof Error && causes.length < 4; one = one.cause) causes.push(one);
   const [first] = causes;
   return {
     type: first?.name ?? typeof error,
+    ...(CodedError.is(first) ? { code: first.code } : {}),
     message: causes.map(({ message }) => message).join(" <- "),
     stack: first?.stack ?? "",
   };
@@ -120,6 +122,8 @@ export function createServer(parts: GatewayParts, routes: readonly Route[]): Fas
   server.addHook("onResponse", async (request, reply) => {
     const { method, routeOptions } = request;
     const durationMs = Math.round(reply.elapsedTime);
+    const labels = { method, route: routeOptions.url ?? "none", status: reply.statusCode };
+    parts.metrics.request(labels, reply.elapsedTime);
     request.log.info({ method, route: routeOptions.url, status: reply.statusCode, durationMs }, "request");
   });
   server.setErrorHandler((error: unknown, request, reply) => {

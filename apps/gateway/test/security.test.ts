@@ -219,11 +219,10 @@ describe("secrets", () => {
       { store },
     );
     const headers = { authorization: `Bearer ${canary}-token`, cookie: `a=${canary}` };
-    store.sessions.list = () =>
-      Promise.reject(new CodedError("STORE_IO", "Cannot read /home/operator/.turnkeeper/state.db: EIO."));
-    const listed = await (await fetch(`${url}/v1/sessions?key=${canary}`, { headers })).text();
+    store.sessions.list = () => Promise.reject(new CodedError("STORE_IO", "Cannot read operators-home/state.db: EIO."));
+    const listed = await (await fetch(`${url}/v1/sessions?cursor=${canary}`, { headers })).text();
     expect(listed).toContain("store_io");
-    expect(listed).not.toContain("/home/operator");
+    expect(listed).not.toContain("operators-home");
     const turn = await (await post(`${url}/v1/sessions/s/turns`, { input: "Hi" }, headers)).text();
     expect(turn).toContain("failed");
     await until(() => Promise.resolve(lines.some((line) => line.includes("/v1/sessions/:sessionId/turns"))));
