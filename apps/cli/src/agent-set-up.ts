@@ -26,10 +26,17 @@ export interface Seat {
   close(): Promise<void>;
 }
 
+/** Whoever watches a server wants to know how long its writes take. */
+async function measured(store: StateStore): Promise<StateStore> {
+  const { MeasuredStore } = await import("@turnkeeper/gateway");
+  return new MeasuredStore(store, systemHost);
+}
+
 /** Opens the store and this process's liveness socket beside it. */
-async function takeSeat(context: CommandContext): Promise<Seat> {
+async function takeSeat(context: CommandContext, audience: Audience): Promise<Seat> {
   const { openProcessPresence } = await import("@turnkeeper/turn-lease");
-  const store = await openStore(context);
+  const opened = await openStore(context);
+  const store = audience === "http" ? await measured(opened) : opened;
   const presence = await openProcessPresence(
     { host: systemHost },
     { socketFolder: socketFolderOf(context.store.path) },
@@ -154,7 +161,7 @@ export async function setUpAgent(
     environment: io.environment,
   });
   const model = await openChosenModel(io, context, choice);
-  const seat = await takeSeat(context);
+  const seat = await takeSeat(context, audience);
   const seated = await seatAgent(io, context, seat, model, audience);
   const note = modelNote(choice, model, config);
   if (note !== undefined) complain(io, note);

@@ -1,4 +1,9 @@
+import path from "node:path";
 import { expect, it } from "vitest";
+import type { CommandContext } from "../src/command-context.ts";
+import type { CommandIo } from "../src/command-io.ts";
+import { defaultConfig } from "../src/config/config.ts";
+import { openToolSet } from "../src/tool-set.ts";
 import { runInside } from "./inside/command-line.ts";
 import { makeHome, startCli } from "./outside/built-cli.ts";
 import { compatibleConfig, makeGate, openAiGatedText, serveModel } from "./outside/model-server.ts";
@@ -31,4 +36,20 @@ it("refuses a public address without a token", async () => {
     home: makeHome("model: demo/echo\n"),
   });
   expect(result).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("TURNKEEPER_GATEWAY_TOKEN") });
+});
+
+it("gives HTTP sessions no tools but those that gateway.tools names", async () => {
+  const io = { environment: {}, workingFolder: ".", stderr: { line: () => {} } } as unknown as CommandIo;
+  const namesWith = async (tools: readonly string[]): Promise<readonly string[]> => {
+    const config = { ...defaultConfig, gateway: { ...defaultConfig.gateway, tools } };
+    const context = {
+      config,
+      store: { path: "state.db" },
+      loaded: { file: "config.yaml" },
+    } as unknown as CommandContext;
+    await using set = { value: await openToolSet(io, context, "http"), [Symbol.asyncDispose]: () => Promise.resolve() };
+    return set.value.tools.map(({ name }) => name);
+  };
+  expect(await namesWith([])).toEqual([]);
+  expect(await namesWith(["read_file", "mcp__git__*"])).toEqual(["read_file"]);
 });

@@ -35,7 +35,10 @@ function startAfter(lastEventId: string | undefined, after: string | undefined):
 async function send(stream: EventStream, reader: SessionReader): Promise<void> {
   void stream.ended.then(() => reader.close());
   try {
-    for await (const { event, id } of reader.events()) stream.send(JSON.stringify(event), id);
+    for await (const { event, id } of reader.events()) {
+      stream.send(JSON.stringify(event), id);
+      await stream.hasRoom();
+    }
   } finally {
     stream.end();
   }

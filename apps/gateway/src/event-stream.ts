@@ -27,6 +27,8 @@ export interface EventStream {
   readonly ended: Promise<StreamEnd>;
   /** Queues one event; everything that is queued in one turn of the event loop leaves in one write. */
   send(data: string, id?: string): void;
+  /** Resolves once there is room for more: for whoever can wait, since what it sends is in the store. */
+  hasRoom(): Promise<void>;
   /** Sends what is queued and ends the answer. */
   end(): void;
 }
@@ -49,6 +51,7 @@ class OpenStream implements EventStream {
   readonly #host: Host;
   readonly #bufferBytesMax: number;
   #queued = "";
+  readonly #waiters: (() => void)[] = [];
   #isNew = true;
   #cancelFlush: Cancel | undefined;
   #isBlocked = false;
@@ -68,6 +71,7 @@ class OpenStream implements EventStream {
       this.#isBlocked = false;
       this.#deafBeats = 0;
       this.#flush();
+      this.#tellWaiters();
     });
     // A reset connection is a client that left; without a listener it would end the process.
     raw.on("error", () => this.#close("client-left"));
@@ -106,10 +110,21 @@ class OpenStream implements EventStream {
     this.#isBlocked = this.#raw.writableLength > 0;
   }
 
+  async hasRoom(): Promise<void> {
+    while (this.isOpen && this.#waitingLength > this.#bufferBytesMax / 4)
+      await new Promise<void>((resolve) => this.#waiters.push(resolve));
+  }
+
+  /** Characters stand for bytes here: the bound is one of memory, and a string has at least one byte for each. */
+  get #waitingLength(): number {
+    return this.#queued.length + this.#raw.writableLength;
+  }
+
   #queue(text: string): void {
+    // One large event fits where little waits, or what is stored as one could never be told.
+    const waiting = this.#waitingLength;
+    if (waiting > this.#bufferBytesMax / 4 && waiting + text.length > this.#bufferBytesMax) return this.#drop();
     this.#queued += text;
-    // Characters stand for bytes here: the bound is one of memory, and a string has at least one byte for each.
-    if (this.#queued.length + this.#raw.writableLength > this.#bufferBytesMax) return this.#drop();
     this.#cancelFlush ??= this.#host.timers.soon(() => {
       this.#cancelFlush = undefined;
       this.#flush();
@@ -122,6 +137,11 @@ class OpenStream implements EventStream {
     this.#queued = "";
     this.#hasSent = true;
     this.#isBlocked = !this.#raw.write(text);
+    if (!this.#isBlocked) this.#tellWaiters();
+  }
+
+  #tellWaiters(): void {
+    for (const tell of this.#waiters.splice(0)) tell();
   }
 
   /** A reader that is too slow is cut off. It knows the id of the last event it has, and comes back behind it. */
@@ -134,6 +154,7 @@ class OpenStream implements EventStream {
     this.#end ??= end;
     this.#cancelFlush?.();
     this.#queued = "";
+    this.#tellWaiters();
     // The first one counts.
     this.#settle(end);
   }

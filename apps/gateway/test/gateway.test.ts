@@ -179,7 +179,7 @@ describe("who looks", () => {
       await post(`${url}/v1/sessions/s/turns`, { input: "Hi" });
       for (const path of ["/v1/sessions", "/v1/sessions/s/messages"]) {
         const response = await fetch(`${url}${path}?cursor=${encodeURIComponent(cursor)}`);
-        expect(response.status, path).toBe(400);
+        expect(response.status).toBe(400);
         expect(await response.json()).toMatchObject({ code: "cursor_invalid" });
       }
     },

@@ -58,7 +58,7 @@ describe("a client that comes back with Last-Event-ID", () => {
     for (const [index, { id, event }] of streamed.entries()) {
       if (isFinished(event)) continue;
       const rest = await readEvents(await openStream(eventsUrl(gateway), id), isFinished);
-      expect(toldBy([...streamed.slice(0, index + 1), ...rest]), `cut behind ${event.type}, ${id}`).toEqual(whole);
+      expect(toldBy([...streamed.slice(0, index + 1), ...rest])).toEqual(whole);
     }
   });
 
@@ -125,9 +125,9 @@ describe("a client that comes back with Last-Event-ID", () => {
     const gateway = await openGateway([{ text: "Hello." }]);
     await streamedTurn(gateway);
     for (const id of ["7", "x".repeat(5000), "input:%", "a:1:2:%E0", "a:-1:0", "01ABC:1:1:x:y:z"])
-      expect((await openStream(eventsUrl(gateway), id)).status, id).toBe(400);
+      expect((await openStream(eventsUrl(gateway), id)).status).toBe(400);
     for (const id of ["01JABCDEFGHJKMNPQRSTVWXYZ0:1:0", "01JABCDEFGHJKMNPQRSTVWXYZ0:end", "input:nobody"])
-      expect((await openStream(eventsUrl(gateway), id)).status, id).toBe(410);
+      expect((await openStream(eventsUrl(gateway), id)).status).toBe(410);
     expect((await openStream(`${gateway.url}/v1/sessions/none/events`)).status).toBe(404);
   });
 });

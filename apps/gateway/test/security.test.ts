@@ -20,7 +20,7 @@ describe("a stranger without the token", () => {
     const { url } = await openGateway([], { token });
     for (const path of ["/v1/sessions", "/v1/turns", "/v1/sessions/s/events", "/metrics", "/nothing"]) {
       const response = await fetch(`${url}${path}`, { headers });
-      expect(response.status, path).toBe(401);
+      expect(response.status).toBe(401);
       expect(response.headers.get("www-authenticate")).toBe("Bearer");
     }
     expect((await post(`${url}/v1/sessions/s/turns`, { input: "Hi" }, headers)).status).toBe(401);
@@ -82,10 +82,10 @@ describe("a page in somebody's browser", () => {
       "",
       "[::1",
     ])
-      expect(await rawRequest(url, `GET /v1/sessions HTTP/1.1\r\nHost: ${host}`), host).toMatch(/^HTTP\/1\.1 403/);
+      expect(await rawRequest(url, `GET /v1/sessions HTTP/1.1\r\nHost: ${host}`)).toMatch(/^HTTP\/1\.1 403/);
     expect(await rawRequest(url, "GET /v1/sessions HTTP/1.0")).toMatch(/^HTTP\/1\.1 403/);
     for (const host of ["localhost", `127.0.0.1:${port}`, "[::1]:80", "LOCALHOST"])
-      expect(await rawRequest(url, `GET /v1/sessions HTTP/1.1\r\nHost: ${host}`), host).toMatch(/^HTTP\/1\.1 200/);
+      expect(await rawRequest(url, `GET /v1/sessions HTTP/1.1\r\nHost: ${host}`)).toMatch(/^HTTP\/1\.1 200/);
   });
 
   it("behind a reverse proxy is known by the names that are allowed, and by no others", async () => {
@@ -102,7 +102,7 @@ describe("a page in somebody's browser", () => {
         headers: { "content-type": type },
         body: '{"input":"Hi"}',
       });
-      expect(response.status, type).toBe(415);
+      expect(response.status).toBe(415);
     }
     expect(await store.sessions.list()).toEqual({ sessions: [] });
   });

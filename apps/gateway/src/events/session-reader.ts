@@ -10,6 +10,8 @@ import type { ToldEvent } from "./turn-reading.ts";
 /** Between two looks at the store for turns that run elsewhere; a look is one cheap read. */
 const lookEveryMs = 500;
 const pageSize = 200;
+/** Events that wait for a reader who does not read. */
+const unreadCountMax = 10_000;
 
 export interface SessionReaderDeps {
   readonly store: StateStore;
@@ -102,7 +104,8 @@ export class SessionReader {
     const { live } = this.#deps;
     using _listening = live.listen(this.#sessionId, {
       take: (placed) => {
-        this.#live.push(placed);
+        // Whoever does not read on while the turn goes on comes back later: then all of it is in the store.
+        if (this.#live.push(placed) > unreadCountMax) this.#isClosed = true;
         this.#wake();
       },
     });

@@ -1,0 +1,110 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import type { Socket } from "node:net";
+import { describe, expect, it } from "vitest";
+import { openGateway, post, until } from "./inside/open-gateway.ts";
+import { isFinished, openStream, readEvents, toldBy } from "./inside/event-client.ts";
+
+const usage = {
+  inputTokens: { total: 1, noCache: 1, cacheRead: undefined, cacheWrite: undefined },
+  outputTokens: { total: 1, text: 1, reasoning: undefined },
+};
+
+const codeOf = async (response: Response): Promise<unknown> => [
+  response.status,
+  response.headers.get("retry-after"),
+  ((await response.json()) as { code: string }).code,
+];
+
+describe("more than there is room for is refused before it is stored", () => {
+  it("calls, over all sessions and of one", async () => {
+    const limits = { callCount: 2, callCountPerSession: 1 };
+    const { url, store, agent } = await openGateway([{ silentAfter: "…" }, { silentAfter: "…" }], { limits });
+    const running = ["a", "b"].map((id) => post(`${url}/v1/sessions/${id}/turns`, { input: "Hi" }));
+    await until(async () => (await store.turns.running()).length === 2);
+    expect(await codeOf(await post(`${url}/v1/sessions/c/turns`, { input: "Hi" }))).toEqual([
+      429,
+      "5",
+      "too_many_calls",
+    ]);
+    expect(await store.sessions.read("c")).toBeUndefined();
+    await agent.stop("b", { hard: true });
+    await running[1];
+    expect(await codeOf(await post(`${url}/v1/sessions/a/turns`, { input: "Hi", inputId: "more" }))).toEqual([
+      429,
+      "5",
+      "session_queue_full",
+    ]);
+    expect(await store.inbox.read("a", "more")).toBeUndefined();
+    await agent.stop("a", { hard: true });
+    await Promise.all(running);
+  });
+
+  it("inputs that are left in the queue of a session", async () => {
+    const { url, store, agent } = await openGateway([{ silentAfter: "…" }, { text: "queued" }, { text: "queued" }], {
+      limits: { queueLength: 2 },
+    });
+    const running = post(`${url}/v1/sessions/s/turns`, { input: "Hi" });
+    await until(async () => (await store.turns.running("s")).length > 0);
+    const queue = (): Promise<Response> => post(`${url}/v1/sessions/s/turns`, { input: "later", onBusy: "queue" });
+    for (let count = 0; count < 2; count++) expect((await queue()).status).toBe(200);
+    expect(await codeOf(await queue())).toEqual([429, "5", "session_queue_full"]);
+    expect(await store.inbox.pending("s")).toHaveLength(2);
+    await agent.stop("s", { hard: true });
+    await running;
+    await agent.idle();
+  });
+
+  it("event streams", async () => {
+    const { url } = await openGateway([{ text: "Hello." }], { limits: { streamCount: 1 } });
+    await post(`${url}/v1/sessions/s/turns`, { input: "Hi" });
+    const open = await openStream(`${url}/v1/sessions/s/events`);
+    expect(await codeOf(await openStream(`${url}/v1/sessions/s/events`))).toEqual([429, "5", "too_many_streams"]);
+    await open.body?.cancel();
+    await until(async () => {
+      const again = await openStream(`${url}/v1/sessions/s/events`);
+      await again.body?.cancel();
+      return again.status === 200;
+    });
+  });
+});
+
+describe("a reader that takes nothing", () => {
+  it("is cut off when too much waits for it, harms no turn, and comes back where it was", async () => {
+    const piece = "x".repeat(64_000);
+    const parts = Array.from({ length: 200 }, () => ({ type: "text-delta" as const, id: "t", delta: piece }));
+    const { url, store } = await openGateway(
+      [
+        {
+          parts: [
+            { type: "text-start", id: "t" },
+            ...parts,
+            { type: "text-end", id: "t" },
+            { type: "finish", usage, finishReason: { unified: "stop", raw: undefined } },
+          ],
+          between: () => new Promise((resolve) => setImmediate(resolve)),
+        },
+      ],
+      { limits: { streamBufferBytes: 500_000 } },
+    );
+    const body = JSON.stringify({ input: "Hi", inputId: "i" });
+    const { port, hostname } = new URL(url);
+    const socket: Socket = connect(Number(port), hostname);
+    const head = `POST /v1/sessions/s/turns HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+    socket.write(head + body);
+    let received = "";
+    while (!/^id: .+$/m.test(received)) received += String((await once(socket, "data"))[0]);
+    socket.pause();
+    socket.on("error", () => {});
+    await until(async () => (await store.inbox.read("s", "i"))?.state === "settled");
+    const metrics = await (await fetch(`${url}/metrics`)).text();
+    expect(metrics).toContain("turnkeeper_event_streams_dropped_total 1");
+    expect(await store.inbox.read("s", "i")).toMatchObject({ end: "answered" });
+    socket.destroy();
+    const id = /^id: (.+)$/m.exec(received)?.[1];
+    const rest = await readEvents(await openStream(`${url}/v1/sessions/s/events`, id), isFinished);
+    const [, finished] = toldBy(rest) as [unknown, [string, string, string, string]];
+    expect(finished[1]).toBe("answered");
+    expect(finished[3]).toHaveLength(200 * piece.length);
+  });
+});
