@@ -44,7 +44,7 @@ it("gives HTTP sessions no tools but those that gateway.tools names", async () =
     const config = { ...defaultConfig, gateway: { ...defaultConfig.gateway, tools } };
     const context = {
       config,
-      store: { path: "state.db" },
+      store: { path: path.resolve("state.db") },
       loaded: { file: "config.yaml" },
     } as unknown as CommandContext;
     await using set = { value: await openToolSet(io, context, "http"), [Symbol.asyncDispose]: () => Promise.resolve() };

@@ -18,6 +18,8 @@ export async function readEvents(
     const { done, value } = await reader.read();
     if (done) return events;
     text += value;
+    // A large event comes in many pieces, none of which ends it.
+    if (!value.includes("\n")) continue;
     const blocks = text.split("\n\n");
     text = blocks.pop() ?? "";
     for (const block of blocks) {
