@@ -113,7 +113,15 @@ class RecordVerification implements Verification {
       if (count > 1 || (count === 0 && !isOpen)) this.#report("PAIR-1", `tool call ${key} has ${count} results`);
     }
     const inputIds = new Set<string>();
+    const places = new Map<number, string>();
     for (const input of this.#records.inputs) {
+      const other = places.get(input.seq);
+      if (other !== undefined && other !== input.inputId)
+        this.#report(
+          "INBOX-1",
+          `input ${input.inputId} has the place of input ${other} in the queue: seq ${input.seq}`,
+        );
+      places.set(input.seq, input.inputId);
       if (inputIds.has(input.inputId)) this.#report("INBOX-2", `input ${input.inputId} stands twice`);
       inputIds.add(input.inputId);
       this.#input(input);

@@ -138,7 +138,7 @@ describe("the records of a session", () => {
       expect(found({ inputs: [{ ...without, inputId: "input-c", end }, taken] })).toEqual([]);
   });
 
-  test("show an input whose user entry is missing, one that is there twice, and one that stands twice (INBOX-1, INBOX-2)", () => {
+  test("show an input whose user entry is missing, one that is there twice, one that stands twice, and two in one place (INBOX-1, INBOX-2)", () => {
     const [settled, taken] = records.inputs;
     if (!settled || !taken) throw new Error("not as played");
     expect(found({ entries: entriesWithout("input/input-a") })).toEqual([
@@ -148,6 +148,9 @@ describe("the records of a session", () => {
       "INBOX-1 input input-b reached the transcript twice, at seq 5 and 6",
     );
     expect(found({ inputs: [settled, settled, taken] })).toEqual(["INBOX-2 input input-a stands twice"]);
+    expect(found({ inputs: [settled, { ...taken, seq: settled.seq }] })).toEqual([
+      "INBOX-1 input input-b has the place of input input-a in the queue: seq 1",
+    ]);
     expect(found({ inputs: [{ ...settled, text: "other" }, taken] })).toEqual([
       "INBOX-2 input input-a (seq 1) no longer has the text it was accepted with",
     ]);
