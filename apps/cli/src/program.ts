@@ -171,6 +171,7 @@ function addSessionCommands(command: MakeCommand, program: Command, start: Start
     "turnkeeper sessions repair first",
   )
     .addArgument(new Argument("[id]", "session id (default: every session)"))
+    .addOption(new Option("--dry-run", "say what would be mended and what would be left, and change nothing"))
     .addOption(jsonOption("print one JSON object"))
     .action((id, flags) => start(async (io) => (await import("./commands/repair.ts")).repairSessions(io, id, flags)));
   sessionCommand(

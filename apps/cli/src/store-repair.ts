@@ -5,6 +5,7 @@ import { pulseOf, reapTurns } from "@turnkeeper/agent-core";
 import { CodedError, systemHost } from "@turnkeeper/kernel";
 import type { Grant, LeaseView, OpenTurn, SpoolView, StateStore, StoreErrorCode } from "@turnkeeper/state-store";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
+import { counted } from "./display/count-text.ts";
 import { endLeftProcesses } from "./left-processes.ts";
 import { oneLine } from "./one-line.ts";
 import { inspectCommand, repairCommand } from "./printed-command.ts";
@@ -39,8 +40,14 @@ const spoolTtlMs = 30_000;
 
 const othersMask = 0o077;
 
-/** Takes the store's files from others. To be called before it is opened, which does so without saying it. */
-export async function mendModes(storePath: string): Promise<readonly Mended[]> {
+/**
+ * Takes the store's files from others, or only tells which are open to them. To be called before it is opened, which takes
+ * the database from them without saying it.
+ */
+export async function mendModes(
+  storePath: string,
+  { isDryRun }: { readonly isDryRun: boolean },
+): Promise<readonly Mended[]> {
   const spool = `${storePath}-spool`;
   const spooled = (await readdir(spool).catch(() => [])).map((name) => path.join(spool, name));
   const files = [storePath, `${storePath}-wal`, `${storePath}-shm`, `${storePath}-reserve`, spool, ...spooled];
@@ -49,9 +56,14 @@ export async function mendModes(storePath: string): Promise<readonly Mended[]> {
     const stats = await stat(file).catch(() => undefined);
     if (!stats || (stats.mode & othersMask) === 0) continue;
     const mode = stats.isDirectory() ? 0o700 : 0o600;
+    const had = (stats.mode & 0o777).toString(8);
+    if (isDryRun) {
+      mends.push({ detail: `${file} has mode ${had} and gets ${mode.toString(8)}` });
+      continue;
+    }
     // By path: a descriptor that is opened and closed would cancel SQLite's locks.
     await chmod(file, mode);
-    mends.push({ detail: `${file} had mode ${(stats.mode & 0o777).toString(8)}, and has ${mode.toString(8)} now` });
+    mends.push({ detail: `${file} had mode ${had}, and has ${mode.toString(8)} now` });
   }
   return mends;
 }
@@ -128,7 +140,7 @@ class Repair {
     try {
       const answer = isKnown ? await store.leases.acquire({ sessionId, holder, ttlMs: spoolTtlMs }) : undefined;
       if (answer?.kind === "held" || answer?.kind === "behind") {
-        const detail = `${before.stepCount} steps in ${before.place} come back with the turn that runs or waits`;
+        const detail = `${counted(before.stepCount, "step")} in ${before.place} ${before.stepCount === 1 ? "comes" : "come"} back with the turn that runs or waits`;
         this.left.push({ session: sessionId, detail, isHeld: true, next: repairCommand(storePath, sessionId) });
         return;
       }
@@ -142,13 +154,13 @@ class Repair {
     if (absorbed > 0)
       this.mends.push({
         session: sessionId,
-        detail: `${absorbed} steps that the store had refused are back from ${before.place}`,
+        detail: `${counted(absorbed, "step")} that the store had refused ${absorbed === 1 ? "is" : "are"} back from ${before.place}`,
       });
     if (!after) return;
     // Steps of turns that this store does not know are told with what else is wrong still.
     if (after.damagedCount === 0 || after.stepCount > 0) return;
     const aside = `mv ${shellWord(after.place)} ${shellWord(`${after.place}.aside`)}`;
-    const detail = `${after.damagedCount} damaged lines stay in ${after.place}`;
+    const detail = `${counted(after.damagedCount, "damaged line")} ${after.damagedCount === 1 ? "stays" : "stay"} in ${after.place}`;
     this.left.push({ session: sessionId, detail, next: aside });
   }
 

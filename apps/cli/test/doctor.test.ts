@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, linkSync, mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { chmodSync, linkSync, mkdirSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { closeSync, openSync, writeSync } from "node:fs";
 import path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -75,11 +75,21 @@ describe("doctor", { timeout: 60_000 }, () => {
     const file = openSync(storePath(), "r+");
     writeSync(file, Buffer.alloc(4096, 0x55), 0, 4096, 2 * 4096);
     closeSync(file);
+    const names = readdirSync(home);
     const fault = await theFault();
+    expect(readdirSync(home)).toEqual(names);
     expect(fault).toMatchObject({
       name: "structure",
       next: `turnkeeper sessions recover --source ${storePath()} --inspect-only`,
     });
+  });
+
+  it("finds something else in the place of the spool, and what it prints moves it away", async () => {
+    writeFileSync(`${storePath()}-spool`, "mine\n", { mode: 0o600 });
+    const fault = await theFault();
+    expect(fault).toMatchObject({ name: "spool", found: expect.stringContaining("a link or no folder") });
+    expect(spawnSync("bash", ["-c", fault?.next ?? ""])).toMatchObject({ status: 0 });
+    expect((await doctor()).code).toBe(0);
   });
 
   it("finds a first page that is gone", async () => {

@@ -53,6 +53,11 @@ describe("verify and repair", { timeout: 60_000 }, () => {
     const found = await run("sessions", "verify", "--json");
     expect(found.code).toBe(1);
     expect(told(found).violations?.map(({ rule }) => rule)).toEqual(["DERIVED", "DERIVED", "DERIVED"]);
+    const plan = await run("sessions", "repair", "--dry-run", "--json");
+    expect(plan).toMatchObject({ code: 0, stderr: `next: turnkeeper sessions repair --store ${storePath()}\n` });
+    expect(told(plan)).toMatchObject({ isDryRun: true, left: [] });
+    expect(told(plan).mends?.map(({ detail }) => detail)).toEqual(told(found).violations?.map(({ detail }) => detail));
+    expect(told(await run("sessions", "verify", "--json"))).toEqual(told(found));
     const [command = ""] = commands(found.stderr);
     expect(await run(...command.split(" "), "--json")).toMatchObject({
       code: 0,
@@ -94,6 +99,10 @@ describe("verify and repair", { timeout: 60_000 }, () => {
     const verified = await run("sessions", "verify", "--json");
     expect(verified).toMatchObject({ code: 0 });
     expect(told(verified)).toMatchObject({ violations: [], left: [{ detail: expect.stringContaining("has died") }] });
+    const plan = await run("sessions", "repair", "x", "--dry-run");
+    expect(plan).toMatchObject({ code: 0, stderr: expect.stringContaining("2 mends, 0 left; nothing was changed.\n") });
+    expect(plan.stdout).toMatch(/^would mend {2}x {2}the lease with .* has died: its turn is settled$/m);
+    expect(plan.stdout).toMatch(/^would mend {2}x {2}input \S+ is to be run by pid \d+, which has died/m);
     const repaired = await run("sessions", "repair", "x");
     expect(repaired.code).toBe(0);
     expect(repaired.stdout).toMatch(
@@ -116,7 +125,7 @@ describe("verify and repair", { timeout: 60_000 }, () => {
     const repaired = await run("sessions", "repair", "--json");
     expect(repaired.code).toBe(1);
     expect(told(repaired)).toMatchObject({
-      mends: [{ detail: expect.stringContaining("1 steps that the store had refused are back") }],
+      mends: [{ detail: expect.stringContaining("1 step that the store had refused is back") }],
       left: [
         {
           detail: expect.stringMatching(/^SPOOL-1: \S+ has steps of turn unknown, which this store does not know/),
@@ -166,10 +175,11 @@ describe("verify and repair", { timeout: 60_000 }, () => {
       const grant = { sessionId: "x", holderId: "h", fencingToken: 1 };
       await store.spool.keep({ grant, turnId: turn?.turnId ?? "", entries: [] });
     });
-    expect(await run("sessions", "repair")).toMatchObject({
-      code: 75,
-      stderr: expect.stringContaining(`next: turnkeeper sessions repair x --store ${storePath()}`),
-    });
+    for (const flags of [["--dry-run"], []])
+      expect(await run("sessions", "repair", ...flags)).toMatchObject({
+        code: 75,
+        stderr: expect.stringContaining(`next: turnkeeper sessions repair x --store ${storePath()}`),
+      });
   });
 
   it("take the files from other users, and make nothing where nothing is", async () => {

@@ -1,12 +1,13 @@
 import { stat } from "node:fs/promises";
 import path from "node:path";
 import type { Host } from "@turnkeeper/kernel";
-import type { SpoolView } from "@turnkeeper/state-store";
+import type { SpoolView, StateStore } from "@turnkeeper/state-store";
 import { failureLine } from "../cli-error.ts";
 import { localTime, spoolLines } from "../display/transcript-text.ts";
 import { bringBack, nextStep, nextStepOfError } from "../next-step.ts";
 import { oneLine } from "../one-line.ts";
 import { inspectCommand, repairCommand, verifyCommand } from "../printed-command.ts";
+import { shellWord } from "../shell-word.ts";
 import { isFilled, remainsOfStore, remainsText, rescuedFolders, storeExists } from "../store-location.ts";
 import type { StoreLocation } from "../store-location.ts";
 import { note, ok, wrong } from "./check.ts";
@@ -45,7 +46,14 @@ async function structureCheck(storePath: string, { timers }: Host): Promise<Chec
 }
 
 /** What the store refused waits beside it, for as long as nobody runs a turn on those sessions. */
-function spoolCheck(storePath: string, waiting: readonly SpoolView[]): readonly Check[] {
+async function spoolCheck(storePath: string, store: Pick<StateStore, "spool">): Promise<readonly Check[]> {
+  let waiting: readonly SpoolView[];
+  try {
+    waiting = await store.spool.waiting();
+  } catch (error) {
+    const aside = `mv ${shellWord(`${storePath}-spool`)} ${shellWord(`${storePath}-spool.aside`)}`;
+    return [wrong("spool", failureLine(error), { first: "see whose it is", next: aside })];
+  }
   if (waiting.length === 0) return [ok("spool", "empty")];
   return spoolLines(waiting).map((line) => note("spool", line, repairCommand(storePath)));
 }
@@ -119,7 +127,7 @@ export async function storeChecks(
           ? ok("journal", "WAL")
           : note("journal", `${journalMode}: readers and writers wait for each other`),
         ...notes.map((text) => note("store", text)),
-        ...spoolCheck(storePath, await store.spool.waiting()),
+        ...(await spoolCheck(storePath, store)),
         ...around,
       ];
     } finally {

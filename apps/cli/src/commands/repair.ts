@@ -6,6 +6,8 @@ import { counted } from "../display/count-text.ts";
 import { exitCode } from "../exit-code.ts";
 import { withObserved } from "../observer.ts";
 import type { Observed } from "../observer.ts";
+import { repairCommand } from "../printed-command.ts";
+import { planRepair } from "../repair-plan.ts";
 import { storeExists } from "../store-location.ts";
 import { mendModes, repairStore } from "../store-repair.ts";
 import type { Mended, NotMended } from "../store-repair.ts";
@@ -16,27 +18,37 @@ function codeOf(left: readonly NotMended[]): number {
   return left.every(({ isHeld }) => isHeld) ? exitCode.busy : exitCode.failed;
 }
 
-/** `turnkeeper sessions repair [ID]`: 0 clean, 1 something is left, 75 a live holder is in the way. */
-export async function repairSessions(io: CommandIo, id: string | undefined, flags: CommonFlags): Promise<number> {
+/** `turnkeeper sessions repair [ID]`: 0 clean, 1 something is left, 75 a live holder is in the way; or what that would be. */
+export async function repairSessions(
+  io: CommandIo,
+  id: string | undefined,
+  flags: CommonFlags & { readonly dryRun?: boolean },
+): Promise<number> {
+  const isDryRun = flags.dryRun === true;
   const only = id === undefined ? undefined : await sessionIdOf(id);
   const modes: Mended[] = [];
   const open = async (context: CommandContext): Promise<StateStore> => {
-    modes.push(...(await mendModes(context.store.path)));
+    modes.push(...(await mendModes(context.store.path, { isDryRun })));
     return openExistingStore(context);
   };
   const repair = async ({ context, store, presence }: Observed): Promise<number> => {
     const { path } = context.store;
     if (only !== undefined && !(await store.sessions.read(only))) throw unknownSession(only);
     const isThere = await storeExists(path);
-    const report = isThere ? await repairStore({ store, presence, path }, only) : { mends: [], left: [] };
+    const mend = isDryRun ? planRepair : repairStore;
+    const report = isThere ? await mend({ store, presence, path }, only) : { mends: [], left: [] };
     const { left } = report;
     const mends: readonly Mended[] = [...modes, ...report.mends];
-    if (flags.json) printJson(io, { mends, left });
+    if (flags.json) printJson(io, { ...(isDryRun ? { isDryRun } : {}), mends, left });
     else {
-      for (const { session = "store", detail } of mends) io.stdout.line(`mended  ${session}  ${detail}`);
+      for (const { session = "store", detail } of mends)
+        io.stdout.line(`${isDryRun ? "would mend" : "mended"}  ${session}  ${detail}`);
       for (const { session = "store", detail } of left) io.stdout.line(`left  ${session}  ${detail}`);
-      io.stderr.line(`${counted(mends.length, "mend")}, ${left.length} left.`);
+      io.stderr.line(
+        `${counted(mends.length, "mend")}, ${left.length} left${isDryRun ? "; nothing was changed" : ""}.`,
+      );
     }
+    if (isDryRun && mends.length > 0) io.stderr.line(`next: ${repairCommand(path, only)}`);
     for (const next of new Set(left.map((one) => one.next))) io.stderr.line(`next: ${next}`);
     return codeOf(left);
   };
