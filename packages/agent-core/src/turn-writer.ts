@@ -13,7 +13,7 @@ export interface TurnWriterDeps {
 export type SettledInputs = NonNullable<SpoolStep["settledInputs"]>;
 
 /** Codes that say nothing of the store's health: the caller's own fault, or met before a turn can begin. */
-const notTheStore = /^STORE_(CONTRACT|NEWER|DUPLICATE)$/;
+const notTheStore = /^STORE_(CONTRACT|DUPLICATE)$/;
 
 /** Whether the store failed, for good or for longer than its patience. A refusal by token is none: it has a value. */
 export function isStoreFailure(error: unknown): error is CodedError {

@@ -31,6 +31,19 @@ export function newestSchemaVersion(): number {
   return migrations().at(-1)?.version ?? 0;
 }
 
+/** A later release may bring the schema further while this one has the store open: from then on it writes nothing. */
+export function refuseMigrated(rows: Connection, path: string): void {
+  const version =
+    rows.get<{ version: number }>("SELECT user_version AS version FROM pragma_user_version")?.version ?? 0;
+  const known = newestSchemaVersion();
+  if (version <= known) return;
+  throw storeError(
+    "STORE_NEWER",
+    `Could not write to the store ${path}: a later release has brought it to schema version ${version} while this process had it open, and this release knows ${known}. Nothing was written; restart the process with the later release.`,
+    { path, version, knownVersion: known, isIndeterminate: false },
+  );
+}
+
 /**
  * Tells by reading alone what the file is: 0 for a new one, else its schema version. Throws `STORE_NEWER` for one
  * that a later release wrote, and `STORE_UNAVAILABLE` for a database of another program.

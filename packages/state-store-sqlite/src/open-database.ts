@@ -1,8 +1,11 @@
-import { existsSync } from "node:fs";
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import { Connection } from "./connection.ts";
-import { isForeignLog, markLog } from "./log-mark.ts";
+import { FileAnchor } from "./file-anchor.ts";
+import { headerBytes, headerIn } from "./file-header.ts";
+import type { FileHeader } from "./file-header.ts";
+import { hasRows, isForeignLog, markLog } from "./log-mark.ts";
+import { hasLog, logRemover } from "./log-remover.ts";
 import { migrate, newestSchemaVersion, schemaVersion } from "./migrations.ts";
 import { sharedFileSystem } from "./file-system.ts";
 import type { ResolvedSqliteStoreOptions } from "./options.ts";
@@ -53,34 +56,24 @@ function proveWritable(writer: Connection): void {
   }
 }
 
+function headerOf(anchor: FileAnchor | undefined): FileHeader | undefined {
+  const header = anchor && headerIn(anchor.head());
+  // SQLite says what is wrong with a file that is none.
+  return typeof header === "string" ? undefined : header;
+}
+
 const noMark =
   "There is no room to note which log belongs to this file, so that a log would be replayed onto another one that is moved over it.";
 
 /** Answers whether it could be noted: a full disk keeps nobody from a store. */
-function noteLog(path: string, { random }: Host): boolean {
+function tryToMark(path: string, header: FileHeader, { random }: Host): boolean {
   try {
-    markLog(path, random);
+    markLog(path, header, random);
     return true;
   } catch (error) {
     if (/^(ENOSPC|EDQUOT)$/.test(codeOf(error))) return false;
     throw error;
   }
-}
-
-/**
- * A reader makes the files of a log and leaves them; SQLite removes them, where nobody else uses them, with the last
- * connection that may write. Nothing is in them, so nothing is written for it. Answers that connection, to be closed last.
- */
-function logRemover(path: string): Connection | undefined {
-  let writer: Connection | undefined;
-  try {
-    writer = new Connection(path, "write");
-    // It takes part in the log once it has read.
-    writer.get("SELECT count(*) FROM sqlite_schema");
-  } catch {
-    // A file that this user may only read: its log stays, empty.
-  }
-  return writer;
 }
 
 /**
@@ -95,16 +88,19 @@ export async function openDatabase(
 ): Promise<SharedDatabase> {
   const call: FailedCall = { attempt: "open", path, phase: "open" };
   const before = fileKey(path);
-  const hadLog = existsSync(`${path}-wal`) || existsSync(`${path}-shm`);
+  const hadLog = hasLog(path);
   const opened: Connection[] = [];
   let guard: StoreGuard | undefined;
+  let anchor: FileAnchor | undefined;
   const open = (access: "read" | "write"): Connection => {
     const connection = new Connection(path, access);
     opened.unshift(connection);
     return connection;
   };
   try {
-    if (isForeignLog(path)) throw foreignLogError(path);
+    // Kept open from here on: to close it would cancel the locks that SQLite takes meanwhile.
+    if (hasRows(path)) anchor = new FileAnchor(path, headerBytes);
+    if (isForeignLog(path, headerOf(anchor))) throw foreignLogError(path);
     const reader = open("read");
     const { version, onDisk } = await withPatience(host, call, () => ({
       version: schemaVersion(reader, path),
@@ -126,9 +122,12 @@ export async function openDatabase(
     if (isCurrent) proveWritable(writer);
     // A read under the WAL takes the lock that the reader keeps: from here on the -wal cannot be changed for another.
     await withPatience(host, call, () => schemaVersion(reader, path));
-    guard = StoreGuard.on(path, journalMode === "wal");
+    anchor ??= new FileAnchor(path, headerBytes);
+    guard = StoreGuard.on(path, journalMode === "wal", anchor);
     if (!guard || fileKey(path) !== before) throw changedError("replaced", call);
-    if (journalMode === "wal" && !noteLog(path, host)) notes.push(noMark);
+    const kept = guard;
+    const noteLog = (): boolean => journalMode !== "wal" || tryToMark(path, kept.header, host);
+    if (!noteLog()) notes.push(noMark);
     if (journalMode !== choice.mode)
       notes.push(
         `Journal mode ${choice.mode} was refused by SQLite for this file system; the store uses ${journalMode}.`,
@@ -142,13 +141,14 @@ export async function openDatabase(
       schemaVersion: migrated,
       notes: choice.note === undefined ? notes : [choice.note, ...notes],
     };
-    return new SharedDatabase({ file, reader, writer, guard });
+    return new SharedDatabase({ file, reader, writer, guard, noteLog });
   } catch (error) {
     const isRefused = CodedError.is(error) && opened.length === 1;
     const remover = isRefused && !hadLog ? logRemover(path) : undefined;
     for (const connection of opened) connection.close();
     remover?.close();
-    guard?.end();
+    if (guard) guard.end();
+    else anchor?.close();
     throw explain(error, call);
   }
 }

@@ -1,13 +1,16 @@
+import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
-import type { StateStore } from "@turnkeeper/state-store";
+import type { StateStore, StoreErrorCode } from "@turnkeeper/state-store";
 import { openDatabase } from "./open-database.ts";
 import { resolveSqliteStoreOptions } from "./options.ts";
 import type { SqliteStoreOptions } from "./options.ts";
 import { acquireDatabase } from "./registry.ts";
-import type { StoreFile } from "./shared-database.ts";
+import type { Holding } from "./registry.ts";
+import type { SharedDatabase, StoreFile } from "./shared-database.ts";
 import { SqliteInbox } from "./sqlite-inbox.ts";
 import { SqliteLeases } from "./sqlite-leases.ts";
 import { SpoolFolder } from "./spool-folder.ts";
+import type { SpoolReserve } from "./spool-reserve.ts";
 import { SqliteSessions } from "./sqlite-sessions.ts";
 import { SqliteSpool } from "./sqlite-spool.ts";
 import { SqliteTranscript } from "./sqlite-transcript.ts";
@@ -29,6 +32,19 @@ export interface SqliteStore extends StateStore {
 const noReserve =
   "There is no room for the reserve that takes what a turn had produced when the disk is full. Free some space.";
 
+/** What an opening takes of the disk itself: the index of the log, 32 KiB, and its folder's entries. */
+const openingBytes = 48 * 1024;
+
+/** A full disk keeps nobody from looking at a store: an opening may have room in the reserve. */
+async function acquire(path: string, reserve: SpoolReserve, open: () => Promise<SharedDatabase>): Promise<Holding> {
+  try {
+    return await acquireDatabase(path, open);
+  } catch (error) {
+    if (!CodedError.is<StoreErrorCode>(error, "STORE_FULL") || !reserve.giveUp(openingBytes)) throw error;
+    return acquireDatabase(path, open);
+  }
+}
+
 /**
  * Opens the store in the SQLite file at `path`, making file (0600) and folders (0700) where they are missing and
  * bringing the schema up to date. Handles on one file share one writer within the process and are counted; `close`
@@ -43,14 +59,18 @@ export async function openSqliteStore(
 ): Promise<SqliteStore> {
   const resolved = resolveSqliteStoreOptions(options);
   const realPath = preparePath(path);
-  const holding = await acquireDatabase(realPath, () => openDatabase(realPath, deps.host, resolved));
+  const spool = new SpoolFolder(realPath, deps.host.random);
+  const reservedBytes = spool.reserve.size;
+  const holding = await acquire(realPath, spool.reserve, () => openDatabase(realPath, deps.host, resolved));
   const { file } = holding.database;
   const handle = new StoreHandle(holding, deps.host);
-  const spool = new SpoolFolder(realPath, deps.host.random);
+  const isLaid = spool.reserve.lay();
   let isOpen = true;
-  const close = (): Promise<void> => {
+  const close = async (): Promise<void> => {
     isOpen = false;
-    return handle.close();
+    await handle.close();
+    // Where the disk is full still, what the opening took of it, and what was given back just now.
+    if (!isLaid) spool.reserve.lay(reservedBytes);
   };
   return {
     sessions: new SqliteSessions(handle, spool, deps.host),
@@ -59,7 +79,7 @@ export async function openSqliteStore(
     inbox: new SqliteInbox(handle),
     turns: new SqliteTurns(handle, spool),
     spool: new SqliteSpool(spool, deps.host, () => isOpen),
-    file: spool.layReserve() ? file : { ...file, notes: [...file.notes, noReserve] },
+    file: isLaid ? file : { ...file, notes: [...file.notes, noReserve] },
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -22,6 +22,7 @@ import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { StoreErrorCode } from "@turnkeeper/state-store";
 import type { Connection, Durability } from "./connection.ts";
+import { refuseMigrated } from "./migrations.ts";
 import type { JournalMode } from "./sqlite-version.ts";
 import type { StoreGuard } from "./store-guard.ts";
 import { explain, FilesChanged, isBusy, isFailure, isFinal, isUndone, sealedError } from "./store-failure.ts";
@@ -73,6 +74,8 @@ interface Parts {
   readonly reader: Connection;
   readonly writer: Connection;
   readonly guard: StoreGuard;
+  /** Notes what the file begins with now; called after a checkpoint. */
+  readonly noteLog: () => void;
 }
 
 export class SharedDatabase {
@@ -80,6 +83,7 @@ export class SharedDatabase {
   readonly #reader: Connection;
   readonly #writer: Connection;
   readonly #guard: StoreGuard;
+  readonly #noteLog: () => void;
   readonly #queue: WriteQueue;
   #seal: StoreError | undefined;
   #commitCount = 0;
@@ -90,6 +94,7 @@ export class SharedDatabase {
     this.#reader = parts.reader;
     this.#writer = parts.writer;
     this.#guard = parts.guard;
+    this.#noteLog = parts.noteLog;
     this.#queue = new WriteQueue(parts.file.path, (writes) => this.#commitGroup(writes));
   }
 
@@ -172,7 +177,10 @@ export class SharedDatabase {
       if (durability === "normal") this.#check(this.#guard.look());
       this.#writer.begin(durability);
       // A lease in a file that was replaced this instant fences nothing: the first append under it is refused.
-      if (durability === "full") this.#check(this.#guard.inspect());
+      if (durability === "full") {
+        this.#check(this.#guard.inspect());
+        refuseMigrated(this.#writer, this.file.path);
+      }
       phase = "body";
       group.stage(durability, attempt.isApart);
       phase = "commit";
@@ -200,6 +208,8 @@ export class SharedDatabase {
     try {
       this.#check(this.#guard.look());
       this.#writer.checkpoint();
+      this.#check(this.#guard.lookAtHeader());
+      this.#noteLog();
     } catch (error) {
       if (!isBusy(error)) this.#diagnose(error, this.#writer, "begin");
     }

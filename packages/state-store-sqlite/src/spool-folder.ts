@@ -90,24 +90,20 @@ function isFull(error: unknown): boolean {
 export class SpoolFolder {
   readonly databasePath: string;
   readonly path: string;
-  readonly #reserve: SpoolReserve;
+  /** What a full disk has room in. */
+  readonly reserve: SpoolReserve;
   readonly #random: Pick<Random, "id">;
 
   constructor(databasePath: string, random: Pick<Random, "id">) {
     this.databasePath = databasePath;
     this.path = `${databasePath}-spool`;
-    this.#reserve = new SpoolReserve(databasePath, random);
+    this.reserve = new SpoolReserve(databasePath);
     this.#random = random;
   }
 
   /** Whether there is a spool at all: one look, for every grant. */
   get exists(): boolean {
     return lstatSync(this.path, { throwIfNoEntry: false }) !== undefined;
-  }
-
-  /** Lays the reserve aside, where it is missing. Answers whether it is there. */
-  layReserve(): boolean {
-    return this.#reserve.lay();
   }
 
   /** Appends a line to the session's file, and answers its path once the line would survive a power cut. */
@@ -120,7 +116,7 @@ export class SpoolFolder {
         if (this.#append(path, line)) return path;
         overtakenCount++;
       } catch (error) {
-        if (!isFull(error) || !this.#reserve.giveUp(Buffer.byteLength(line))) throw error;
+        if (!isFull(error) || !this.reserve.giveUp(Buffer.byteLength(line))) throw error;
       }
     }
     const why = `in ${overtakenMax} attempts no line was whole in the file of that name. Find what moves it, and repeat.`;
@@ -157,13 +153,18 @@ export class SpoolFolder {
       mkdirSync(this.path, { mode: folderMode });
     } catch (error) {
       if (codeOf(error) !== "EEXIST") throw error;
-      const stats = lstatSync(this.path, { throwIfNoEntry: false });
-      if (stats && !(stats.isDirectory() && isOurs(stats.uid))) throw this.#foreign(this.path);
+      if (this.#isForeign()) throw this.#foreign(this.path, "folder");
     }
   }
 
-  #foreign(path: string): Error {
-    return this.#unfit(path, "it is a link or no file, or belongs to another user. Move it away and repeat.");
+  /** Whether something else bears the folder's name: nothing of it is ours to read, and nothing is written there. */
+  #isForeign(): boolean {
+    const stats = lstatSync(this.path, { throwIfNoEntry: false });
+    return stats !== undefined && !(stats.isDirectory() && isOurs(stats.uid));
+  }
+
+  #foreign(path: string, wanted: "file" | "folder" = "file"): Error {
+    return this.#unfit(path, `it is a link or no ${wanted}, or belongs to another user. Move it away and repeat.`);
   }
 
   #unfit(path: string, why: string): Error {
@@ -189,6 +190,7 @@ export class SpoolFolder {
    * it again. To be called under the store's write lock.
    */
   claim(sessionId: string): readonly SpoolFile[] {
+    if (this.#isForeign()) throw this.#foreign(this.path, "folder");
     const live = join(this.path, `${sessionId}.jsonl`);
     const number = 1 + Math.max(0, ...this.#claimed(sessionId).map((claimed) => claimed.number));
     // With an id, so that no name comes twice: somebody may still be about to remove an earlier file.
@@ -219,6 +221,7 @@ export class SpoolFolder {
 
   /** Every file that waits, in the order of session ids. */
   files(): readonly SpoolFile[] {
+    if (this.#isForeign()) throw this.#foreign(this.path, "folder");
     return this.#names()
       .toSorted()
       .flatMap((name) => {
@@ -245,7 +248,8 @@ export class SpoolFolder {
 
   /** Removes what waits of a session. */
   forget(sessionId: string): void {
-    if (!this.exists) return;
+    // What something else has there was never of a session.
+    if (!this.exists || this.#isForeign()) return;
     for (const file of this.claim(sessionId)) this.letGo(file, []);
     this.#tidy();
   }
@@ -254,7 +258,7 @@ export class SpoolFolder {
     try {
       rmdirSync(this.path);
       // What waited is back, so there may be room again for what comes next.
-      this.#reserve.lay();
+      this.reserve.lay();
     } catch (error) {
       if (!/^(ENOTEMPTY|EEXIST|ENOENT)$/.test(codeOf(error))) throw error;
     }

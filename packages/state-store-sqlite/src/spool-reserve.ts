@@ -1,15 +1,4 @@
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  ftruncateSync,
-  openSync,
-  renameSync,
-  statSync,
-  unlinkSync,
-  writeSync,
-} from "node:fs";
-import type { Random } from "@turnkeeper/kernel";
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, statSync, unlinkSync, writeSync } from "node:fs";
 import { codeOf } from "./store-failure.ts";
 
 /**
@@ -21,38 +10,43 @@ const reserveBytes = 1024 * 1024;
 /** What is given up beyond the bytes of a step: the blocks that its file, its folder and a torn line may take. */
 const marginBytes = 16 * 1024;
 
+/** Missing where the platform has no such flag. */
+const noFollow = (constants as { readonly O_NOFOLLOW?: number }).O_NOFOLLOW ?? 0;
+
 /**
  * Room on the disk that is held back for the spool, as a file beside the database. It is cut shorter by what a step
  * needs, not given up as a whole: what is freed at once, whatever fills the disk would take.
  */
 export class SpoolReserve {
   readonly path: string;
-  readonly #random: Pick<Random, "id">;
 
-  constructor(databasePath: string, random: Pick<Random, "id">) {
+  constructor(databasePath: string) {
     this.path = `${databasePath}-reserve`;
-    this.#random = random;
   }
 
-  /** Lays it aside where it is missing or was cut shorter. Answers whether it is whole. */
-  lay(): boolean {
-    if ((statSync(this.path, { throwIfNoEntry: false })?.size ?? 0) >= reserveBytes) return true;
-    const made = `${this.path}~${this.#random.id()}`;
+  /** How long it is now. */
+  get size(): number {
+    return statSync(this.path, { throwIfNoEntry: false })?.size ?? 0;
+  }
+
+  /** Makes it so long where it is missing or was cut shorter, or leaves it as it is. Answers whether it is that long. */
+  lay(byteCount: number = reserveBytes): boolean {
+    if (this.size >= byteCount) return true;
+    let descriptor: number | undefined;
     try {
-      const descriptor = openSync(made, "wx", 0o600);
-      try {
-        // Written, not only sized: a file with a hole in it holds no room.
-        if (writeSync(descriptor, Buffer.alloc(reserveBytes, "\n")) < reserveBytes) return false;
-      } finally {
-        closeSync(descriptor);
-      }
-      renameSync(made, this.path);
-      return true;
+      descriptor = openSync(this.path, constants.O_WRONLY | constants.O_CREAT | noFollow, 0o600);
+      const { size } = fstatSync(descriptor);
+      const missing = Math.max(0, byteCount - size);
+      // Written, not only sized: a file with a hole in it holds no room. Two who do it at once write the same.
+      if (writeSync(descriptor, Buffer.alloc(missing, "\n"), 0, missing, size) === missing) return true;
+      // Of a disk that is nearly full not the last of what there is.
+      ftruncateSync(descriptor, size);
+      return false;
     } catch {
       // A disk without room for it now: the spool then has what the disk has, and what was left of the reserve.
       return false;
     } finally {
-      remove(made);
+      if (descriptor !== undefined) closeSync(descriptor);
     }
   }
 

@@ -8,6 +8,8 @@
  */
 import { lstatSync } from "node:fs";
 import { FileAnchor } from "./file-anchor.ts";
+import { headerIn, isOtherFile } from "./file-header.ts";
+import type { FileHeader } from "./file-header.ts";
 import { OwnLocks } from "./own-locks.ts";
 import { rescue } from "./rescue.ts";
 import type { Rescue } from "./rescue.ts";
@@ -33,12 +35,6 @@ export function fileKey(path: string): string {
 /** Where SQLite's lock bytes lie: of the database the shared range, of the shared memory the dead-man switch. */
 const sharedByte = 0x40000002;
 const deadManByte = 128;
-
-/** What every database begins with. */
-const magic = Buffer.from("SQLite format 3\0");
-
-/** The database header, https://sqlite.org/fileformat.html#the_database_header. */
-const header = { length: 100, changeCounter: 24, applicationId: 68 } as const;
 
 /** The header of the WAL index, https://sqlite.org/walformat.html#the_wal_index_header. */
 const index = { length: 48, pageSize: 14, frameCount: 16 } as const;
@@ -98,8 +94,7 @@ export class StoreGuard {
   readonly #database: FollowedFile;
   readonly #anchor: FileAnchor;
   readonly #log: Log | undefined;
-  #applicationId = 0;
-  #changeCounter = 0;
+  #header: FileHeader = { applicationId: 0, changeCounter: 0 };
   #hasRescued = false;
   #rescued: Rescue | undefined;
 
@@ -107,22 +102,24 @@ export class StoreGuard {
     this.#database = database;
     this.#anchor = anchor;
     this.#log = log;
-    this.#lookAtHeader();
+    this.lookAtHeader();
   }
 
-  /** Takes what is there now for the files that were opened; absent when one of them is missing. */
-  static on(path: string, hasLog: boolean): StoreGuard | undefined {
+  /**
+   * Takes what is there now for the files that were opened, `anchor` for the database; absent when one of them is
+   * missing, and the anchor is the caller's still then.
+   */
+  static on(path: string, hasLog: boolean, anchor: FileAnchor): StoreGuard | undefined {
     const follow = (file: string): FollowedFile | undefined => {
       const node = nodeAt(file);
       return node && new FollowedFile(file, node);
     };
     const database = follow(path);
     if (!database) return undefined;
-    if (!hasLog) return new StoreGuard(database, new FileAnchor(path, header.length), undefined);
+    if (!hasLog) return new StoreGuard(database, anchor, undefined);
     const wal = follow(`${path}-wal`);
     const shm = follow(`${path}-shm`);
     if (!wal || !shm) return undefined;
-    const anchor = new FileAnchor(path, header.length);
     const walAnchor = new FileAnchor(wal.path, logHeaderBytes);
     const shmAnchor = new FileAnchor(shm.path, index.length);
     const locks = OwnLocks.of([
@@ -130,6 +127,11 @@ export class StoreGuard {
       { inode: shm.inode, position: deadManByte },
     ]);
     return new StoreGuard(database, anchor, { wal, shm, walAnchor, shmAnchor, locks });
+  }
+
+  /** What the database was seen to begin with last. */
+  get header(): FileHeader {
+    return this.#header;
   }
 
   /** Whether the kernel tells of this process's locks, so that losing them is noticed. */
@@ -141,13 +143,13 @@ export class StoreGuard {
   look(): FileFinding | undefined {
     const found = this.#database.look();
     // A copy of something else that is shorter says so in its header.
-    if (found === "truncated") return this.#lookAtHeader() ?? found;
+    if (found === "truncated") return this.lookAtHeader() ?? found;
     return found ?? this.#lookAtLog();
   }
 
   /** All of it. Only under the write lock: what others may do to the log meanwhile would be taken for damage. */
   inspect(): FileFinding | undefined {
-    return this.look() ?? this.#lookAtHeader() ?? (this.#log && this.#inspectLog(this.#log));
+    return this.look() ?? this.lookAtHeader() ?? (this.#log && this.#inspectLog(this.#log));
   }
 
   /** Whether the log that was opened still lies at its path, whatever became of the database. */
@@ -186,17 +188,12 @@ export class StoreGuard {
     return found === "truncated" ? undefined : found && "deleted";
   }
 
-  /** A file that was copied over this one keeps the inode; what its header counts, and whose it is, tells it apart. */
-  #lookAtHeader(): FileFinding | undefined {
-    const bytes = this.#anchor.head();
-    if (bytes.length < header.length) return "truncated";
-    if (!bytes.subarray(0, magic.length).equals(magic)) return "damaged";
-    const applicationId = bytes.readUInt32BE(header.applicationId);
-    const changeCounter = bytes.readUInt32BE(header.changeCounter);
-    if (this.#applicationId !== 0 && applicationId !== this.#applicationId) return "replaced";
-    if (changeCounter < this.#changeCounter) return "replaced";
-    this.#applicationId = applicationId;
-    this.#changeCounter = changeCounter;
+  /** Whether it begins as it did: a file that was copied over this one keeps the inode; what its header counts, and whose it is, tells it apart. */
+  lookAtHeader(): FileFinding | undefined {
+    const now = headerIn(this.#anchor.head());
+    if (typeof now === "string") return now;
+    if (isOtherFile(this.#header, now)) return "replaced";
+    this.#header = now;
     return undefined;
   }
 

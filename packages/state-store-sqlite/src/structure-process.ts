@@ -1,5 +1,6 @@
 /** The process that asks SQLite whether a file is sound: node structure-process.js PATH, with an IPC channel. */
 import Database from "better-sqlite3";
+import { hasLog, logRemover } from "./log-remover.ts";
 import { codeOf } from "./store-failure.ts";
 
 /** What SQLite finds wrong with a file, a sentence each. */
@@ -55,6 +56,7 @@ function hasSetAside(database: Database.Database): boolean {
 
 function structureOf(path: string): Structure {
   let database: Database.Database | undefined;
+  const hadLog = hasLog(path);
   try {
     database = new Database(path, { readonly: true, fileMustExist: true, timeout: 1000 });
     const faults = said(database);
@@ -67,7 +69,9 @@ function structureOf(path: string): Structure {
     if (!/^SQLITE_(CORRUPT|NOTADB)/.test(codeOf(error))) throw error;
     return { faults: [`${(error as Error).message} (${codeOf(error)})`], indexFaults: [] };
   } finally {
+    const remover = hadLog ? undefined : logRemover(path);
     database?.close();
+    remover?.close();
   }
 }
 

@@ -1,4 +1,4 @@
-import { statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { CodedError, systemHost } from "@turnkeeper/kernel";
 import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
@@ -170,6 +170,9 @@ test("a long log is checkpointed behind the answers, by the store itself, and be
   const checkpoint = vi.spyOn(Connection.prototype, "checkpoint");
   await appendMuch(store);
   expect(checkpoint.mock.calls.length).toBeGreaterThan(1);
+  // What it began with at the last of them is noted, so that an older copy in its place is told apart from it.
+  const mark = JSON.parse(readFileSync(`${pathOf()}-mark`, "utf8")) as { header: { changeCounter: number } };
+  expect(mark.header.changeCounter).toBeGreaterThan(1);
   // 160 appends of 15 pages and more; the log was begun anew in between.
   expect(statSync(`${pathOf()}-wal`).size).toBeLessThan(160 * 15 * 4096);
   await store.close();

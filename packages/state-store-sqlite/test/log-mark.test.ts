@@ -64,6 +64,47 @@ describe("STORE-2: a log that a crash left", { timeout: 60_000 }, () => {
     expect(found).not.toEqual(["backed up"]);
   });
 
+  /** One that was killed later still: the file was written since the backup, and the log belongs to what came then. */
+  async function crashedLater(): Promise<void> {
+    await crashed();
+    const store = await openSqliteStore(pathOf(), { host });
+    await store.transcript.append({ ...grantOfTurn("a", 1), entries: [says("checkpointed", "x".repeat(20_000))] });
+    await store.close();
+    const process = startProcess("killed-store", [pathOf(), "later"]);
+    for await (const line of process.lines) if (line["ready"]) process.kill();
+    await process.ended;
+    expect(statSync(`${pathOf()}-wal`).size).toBeGreaterThan(4096);
+  }
+
+  test.each([
+    ["an older copy of itself", () => join(folder(), "backup.db")],
+    ["another store", () => join(folder(), "other.db")],
+  ])("is not laid over %s that was copied into the file, in its place", async (_what, from) => {
+    await crashedLater();
+    const other = await openSqliteStore(join(folder(), "other.db"), { host });
+    await turnOf(other, "a");
+    await other.transcript.append({ ...grantOfTurn("a", 1), entries: [says("backed up")] });
+    await other.close();
+    const node = statSync(pathOf()).ino;
+    copyFileSync(from(), pathOf());
+    expect(statSync(pathOf()).ino).toBe(node);
+    const before = files();
+    await expect(keys()).rejects.toMatchObject({ code: "STORE_REPLACED", context: { path: pathOf() } });
+    expect(files()).toEqual(before);
+    const report = await recoverHere(pathOf(), join(folder(), "new.db"));
+    expect(report.notes).toContainEqual(expect.stringContaining("-wal belongs to another file"));
+    for (const end of ["-wal", "-shm"]) rmSync(`${pathOf()}${end}`, { force: true });
+    expect(await keys()).toEqual(["backed up"]);
+  });
+
+  test("control: without what the mark tells of the file, the log is replayed onto the older copy", async () => {
+    await crashedLater();
+    copyFileSync(join(folder(), "backup.db"), pathOf());
+    rmSync(`${pathOf()}-mark`);
+    const found = await keys().catch((error: unknown) => error);
+    expect(found).not.toEqual(["backed up"]);
+  });
+
   test("is taken where both were moved, where both were copied, and where nothing was", async () => {
     await crashed();
     const all = ["backed up", ...Array.from({ length: 40 }, (_, index) => `in the log ${index}`)];

@@ -7,6 +7,7 @@ import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { newestSchemaVersion } from "../src/migrations.ts";
+import { keysOf, says, turnOf } from "./scene.ts";
 import { outputOf, startProcess } from "./store-process.ts";
 import { tempFolder } from "./temp-folder.ts";
 
@@ -126,3 +127,24 @@ test("processes that open an older store together bring it up to date once, and 
   expect((await store.transcript.search("filler 2999")).hits).toHaveLength(1);
   await store.close();
 }, 60_000);
+
+test("a store that a later release brings further while it is open is read still, and written no more", async () => {
+  const path = join(folder(), "state.db");
+  const store = await openSqliteStore(path, { host: systemHost });
+  const { grant, turnId } = await turnOf(store, "a");
+  await store.transcript.append({ grant, turnId, entries: [says("before")] });
+  const later = new Database(path);
+  later.pragma("user_version = 9999");
+  later.close();
+  const append = store.transcript.append({ grant, turnId, entries: [says("after")] });
+  await expect(append).rejects.toMatchObject({
+    code: "STORE_NEWER",
+    message: expect.stringMatching(/schema version 9999.*Nothing was written; restart the process/),
+    context: { path, version: 9999, knownVersion: newestSchemaVersion(), isIndeterminate: false },
+  });
+  await expect(store.turns.end({ grant, turnId, outcome: "answered", release: true })).rejects.toMatchObject({
+    code: "STORE_NEWER",
+  });
+  expect(await keysOf(store)).toEqual(["before"]);
+  await store.close();
+});

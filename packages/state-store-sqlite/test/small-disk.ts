@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** A file system of one megabyte, in memory. */
+/** A small file system, in memory. */
 export class SmallDisk {
   readonly folder: string;
 
@@ -11,10 +11,10 @@ export class SmallDisk {
   }
 
   /** Absent where this process may not mount. */
-  static mount(parent: string): SmallDisk | undefined {
+  static mount(parent: string, size = "1m"): SmallDisk | undefined {
     const folder = join(parent, "disk");
     mkdirSync(folder);
-    const { status } = spawnSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]);
+    const { status } = spawnSync("mount", ["-t", "tmpfs", "-o", `size=${size}`, "tmpfs", folder]);
     return status === 0 ? new SmallDisk(folder) : undefined;
   }
 

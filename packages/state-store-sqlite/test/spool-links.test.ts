@@ -52,3 +52,20 @@ describe("a step is refused, at once, and nothing is written elsewhere, where it
     expect(ino).toBeGreaterThan(10);
   });
 });
+
+describe("a spool's folder whose name bears something else", () => {
+  test.each([
+    ["a file", (path: string) => fileSystem.writeFileSync(path, "mine\n")],
+    ["a link to a folder", (path: string) => fileSystem.symlinkSync(join(folder(), "elsewhere"), path)],
+  ])("%s, is told in one way, whoever looks, and keeps nobody from a deletion", (_name, make) => {
+    const spool = spoolOf();
+    const theirs = join(folder(), "elsewhere", "s.jsonl");
+    fileSystem.mkdirSync(join(folder(), "elsewhere"));
+    fileSystem.writeFileSync(theirs, "theirs\n");
+    make(spool.path);
+    for (const use of [() => spool.keep("s", "one"), () => spool.files(), () => spool.claim("s")])
+      expect(use).toThrow(/it is a link or no folder, or belongs to another user\. Move it away/);
+    spool.forget("s");
+    expect(fileSystem.readFileSync(theirs, "utf8")).toBe("theirs\n");
+  });
+});

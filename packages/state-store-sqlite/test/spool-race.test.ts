@@ -43,10 +43,11 @@ test("SPOOL-1 control: without the second look at the name the line goes with th
   const real = look.getMockImplementation() as (path: fileSystem.PathLike, options: object) => fileSystem.Stats;
   // The name is taken for that of whatever file bears it or bore it.
   const blind = (path: fileSystem.PathLike, options: object): fileSystem.Stats => {
+    const isName = typeof path === "string" && path.endsWith("s.jsonl");
+    if (!isName) return real(path, options);
     const names = fileSystem.readdirSync(join(folder(), "state.db-spool"));
     const [claimed] = names.filter((name) => name.startsWith("s~"));
-    const isName = typeof path === "string" && path.endsWith("s.jsonl") && claimed !== undefined;
-    return real(isName ? join(folder(), "state.db-spool", claimed) : path, options);
+    return real(claimed === undefined ? path : join(folder(), "state.db-spool", claimed), options);
   };
   look.mockImplementation(blind as FileSystem["lstatSync"]);
   expect(overtaken()).toEqual([]);

@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { systemHost } from "@turnkeeper/kernel";
-import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
+import { checkStructure, openSqliteStore } from "@turnkeeper/state-store-sqlite";
 import Database from "better-sqlite3";
 import { describe, expect, test } from "vitest";
 import { grantTo } from "./scene.ts";
@@ -145,6 +145,8 @@ describe("a path that cannot be a store is refused, with the path and what to do
     await expect(openSqliteStore(pathOf("state.db"), { host })).rejects.toMatchObject(
       refusal("STORE_NEWER", /9999.*Nothing was touched/),
     );
+    // Whoever only asks leaves nothing either.
+    expect(await checkStructure(pathOf("state.db"))).toEqual({ faults: [], indexFaults: [] });
     expect(readFileSync(pathOf("state.db")).equals(before)).toBe(true);
     expect(readdirSync(folder())).toEqual(names);
   });

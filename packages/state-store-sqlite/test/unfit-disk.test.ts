@@ -1,9 +1,9 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { systemHost } from "@turnkeeper/kernel";
 import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
 import { describe, expect, test } from "vitest";
-import { keysOf, says, turnOf } from "./scene.ts";
+import { keysOf, runnerOf, says, turnOf } from "./scene.ts";
 import { SmallDisk } from "./small-disk.ts";
 import { tempFolder } from "./temp-folder.ts";
 
@@ -48,17 +48,33 @@ describe.skipIf(!isRoot)("opening a store", () => {
     }
   });
 
-  test("on a full disk is refused with what to do, and goes well when there is space again", async (context) => {
-    const disk = SmallDisk.mount(folder());
+  test("on a full disk goes well, again and again, and writing and a new store are refused with what to do", async (context) => {
+    const disk = SmallDisk.mount(folder(), "4m");
     // A container's root may not mount either.
     if (!disk) return context.skip("mount is not permitted here");
     try {
       const path = join(disk.folder, "state.db");
       await madeStore(path);
+      const reserve = join(disk.folder, "state.db-reserve");
+      const reservedBytes = statSync(reserve).size;
       disk.fill();
-      const full = { code: "STORE_FULL", message: expect.stringMatching(/Could not open.*Free some space/) };
-      await expect(openSqliteStore(path, { host })).rejects.toMatchObject(full);
-      await expect(openSqliteStore(join(disk.folder, "new.db"), { host })).rejects.toMatchObject(full);
+      for (let count = 0; count < 20; count++) {
+        const store = await openSqliteStore(path, { host });
+        expect(await keysOf(store)).toEqual(["first"]);
+        if (count === 0) {
+          expect(store.file.notes).toEqual([expect.stringContaining("no room for the reserve")]);
+          const large = { sessionId: "s", inputId: "i", text: "x".repeat(200_000), onBusy: "queue" } as const;
+          await expect(store.inbox.offer({ ...large, runner: runnerOf("a") })).rejects.toMatchObject({
+            code: "STORE_FULL",
+          });
+        }
+        await store.close();
+        expect(statSync(reserve).size).toBe(reservedBytes);
+      }
+      await expect(openSqliteStore(join(disk.folder, "new.db"), { host })).rejects.toMatchObject({
+        code: "STORE_FULL",
+        message: expect.stringMatching(/Could not open.*Free some space/),
+      });
       disk.empty();
       const store = await openSqliteStore(path, { host });
       expect(await keysOf(store)).toEqual(["first"]);

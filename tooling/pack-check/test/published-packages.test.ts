@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -100,6 +100,32 @@ describe.concurrent("a packed project", () => {
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
       expect(stdout).toContain(name);
       await usesItsFiles(consumer, name);
+    },
+  );
+
+  it(
+    "turnkeeper recovers a damaged store from its tarball, in a process of its own",
+    { timeout: 5 * minuteMs },
+    async () => {
+      const name = "turnkeeper";
+      const consumer = await installAlone(root, tarballOf(name), tarballs, path.join(folder, "recovering"));
+      const inFolder = (file: string): string => path.join(consumer.folder, file);
+      const command = (...args: readonly string[]): ReturnType<typeof runInside> =>
+        runInside(consumer, [path.join(consumer.folder, "node_modules", ".bin", name), ...args]);
+      const store = ["--store", inFolder("state.db")];
+      expect(await command("run", "hello", "--session", "s", "--model", "demo/echo", ...store)).toMatchObject({
+        code: 0,
+      });
+      const file = readFileSync(inFolder("state.db"));
+      writeFileSync(inFolder("state.db"), file.fill(0x55, 0, 100));
+      const damaged = await command("sessions", "show", "s", ...store);
+      expect(damaged).toMatchObject({ code: 74, stderr: expect.stringContaining("sessions recover --source") });
+      const recovered = ["--source", inFolder("state.db"), "--output", inFolder("new.db")];
+      expect((await command("sessions", "recover", ...recovered)).stdout).toContain("recovered into");
+      expect(await command("sessions", "show", "s", "--store", inFolder("new.db"))).toMatchObject({
+        code: 0,
+        stdout: expect.stringContaining("hello"),
+      });
     },
   );
 });

@@ -2,12 +2,15 @@
 import type { Host } from "@turnkeeper/kernel";
 import { verifyRecords } from "@turnkeeper/state-store";
 import type { SpoolView, Violation } from "@turnkeeper/state-store";
+import { headerBytes, headerIn } from "../file-header.ts";
+import type { FileHeader } from "../file-header.ts";
 import { isForeignLog } from "../log-mark.ts";
 import { newestSchemaVersion } from "../migrations.ts";
 import { openSqliteStore } from "../open-store.ts";
 import type { JournalMode } from "../sqlite-version.ts";
 import { storeError } from "../store-failure.ts";
 import { BroughtSpool } from "./brought-spool.ts";
+import { OfflineFile } from "./offline-file.ts";
 import { Findings } from "./findings.ts";
 import { missingFrameCount } from "./log-index.ts";
 import { PageImage, SourceFiles } from "./page-image.ts";
@@ -177,15 +180,25 @@ async function rebuild(
   return { report, store };
 }
 
+function headerOf(source: string): FileHeader | undefined {
+  const file = new OfflineFile(source);
+  try {
+    const header = headerIn(file.read(0, headerBytes));
+    return typeof header === "string" ? undefined : header;
+  } finally {
+    file.close();
+  }
+}
+
 /** Recovers the source into the output, which is named last of all; whoever calls removes the partial file on failure. */
 export async function recover(request: RecoveryRequest, deps: RecoveryDeps): Promise<RecoveryReport> {
   const { source, output } = request;
   refuseUnfit(request);
   const findings = new Findings();
   findings.notes.push(...refuseOpen(source));
-  if (isForeignLog(source))
-    findings.notes.push(`${source}-wal belongs to another file that stood here before, and was not read.`);
-  const files = new SourceFiles(source, { withoutLog: isForeignLog(source) });
+  const isForeign = isForeignLog(source, headerOf(source));
+  if (isForeign) findings.notes.push(`${source}-wal belongs to another file that stood here before, and was not read.`);
+  const files = new SourceFiles(source, { withoutLog: isForeign });
   try {
     refuseFull(output, files.byteCount);
     const { report, store } = await rebuild(request, files, findings, deps);
