@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, writeSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, writeSync } from "node:fs";
 import path from "node:path";
 import Database from "better-sqlite3";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -62,6 +62,7 @@ describe("sessions recover", { timeout: 120_000 }, () => {
     expect(await run(...argumentsOf(verifyCommand))).toMatchObject({ code: 0 });
     expect(await runShell(moveCommand, { home })).toMatchObject({ code: 0, stderr: "" });
     expect(existsSync(`${storePath()}-damaged/state.db`)).toBe(true);
+    expect(readdirSync(home).filter((name) => name.includes("recovered"))).toEqual([]);
     expect(await run("run", "Run echo again", "--session", "s")).toMatchObject({ code: 0 });
     const { stdout } = await run("sessions", "show", "s");
     for (const text of ["Run echo 1", "Run echo 3", "Run echo again"]) expect(stdout).toContain(text);

@@ -53,9 +53,11 @@ function nextCommands({ source, output }: RecoveryReport): readonly string[] {
     .filter((file) => existsSync(file));
   const spool = `${output}-spool`;
   const broughtSpool = existsSync(spool) ? ` && mv ${shellWord(spool)} ${shellWord(`${source.path}-spool`)}` : "";
+  // What the verification lays beside it is made anew beside the store.
+  const besides = ["-mark", "-reserve"].map((suffix) => shellWord(`${output}${suffix}`)).join(" ");
   return [
     `turnkeeper sessions verify --store ${shellWord(output)}`,
-    `mkdir ${folder} && mv ${files.map(shellWord).join(" ")} ${folder} && mv ${shellWord(output)} ${from}${broughtSpool}`,
+    `mkdir ${folder} && mv ${files.map(shellWord).join(" ")} ${folder} && mv ${shellWord(output)} ${from}${broughtSpool} && rm -f ${besides}`,
   ];
 }
 
