@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { copyFileSync, readFileSync, renameSync, statSync, unlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, readFileSync, renameSync, rmSync, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemHost } from "@turnkeeper/kernel";
 import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
@@ -277,6 +277,8 @@ describe("when the file is replaced while it is open", () => {
     const old = await openSqliteStore(path, { host });
     await turnOf(old, "a");
     renameSync(other, path);
+    // This process knows whose it is also where that could not be noted, on a full disk for one.
+    rmSync(`${path}-mark`);
     const before = checksums(path);
     await expect(openSqliteStore(path, { host })).rejects.toMatchObject({
       code: "STORE_REPLACED",

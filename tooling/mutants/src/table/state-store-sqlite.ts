@@ -429,7 +429,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     find: "if (databases.some((database) => database.isSealed())) process.exit(exitCode);",
     replace: "",
     guards: "STORE-1",
-    tests: ["sealed-store"],
+    tests: ["process-end"],
   },
   {
     id: "failed-opening-kept",
