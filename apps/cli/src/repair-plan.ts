@@ -1,7 +1,7 @@
 /** What `sessions repair` would do, found by looking alone. */
+import { pulseOf } from "@turnkeeper/agent-core";
 import { counted } from "./display/count-text.ts";
 import { inspectCommand, repairCommand } from "./printed-command.ts";
-import { pulseOf } from "./session-state.ts";
 import type { Mended, NotMended, RepairDeps, RepairReport } from "./store-repair.ts";
 import { sessionIds, verifyStore } from "./store-verification.ts";
 
