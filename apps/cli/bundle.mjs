@@ -67,6 +67,8 @@ export async function bundle() {
   const foreign = [...new Set(modules.map(packageFolderOf).filter((one) => one !== undefined))].toSorted();
   writeFileSync(path.join(dist, "third-party.txt"), foreign.map(noticeOf).join(`\n${"-".repeat(80)}\n\n`));
   cpSync(path.join(packages, "state-store-sqlite/migrations"), path.join(folder, "migrations"), { recursive: true });
+  const ofPostgres = "postgres-migrations";
+  cpSync(path.join(packages, "state-store-postgres", ofPostgres), path.join(folder, ofPostgres), { recursive: true });
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) await bundle();

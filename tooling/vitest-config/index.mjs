@@ -34,6 +34,13 @@ function setupFiles(name) {
   return files.map(beside);
 }
 
+/** What a project starts once, before all of its test files. */
+function globalSetup(name) {
+  return ["packages", "apps", "tooling"]
+    .map((folder) => beside(`../../${folder}/${name}/test/global-setup.ts`))
+    .filter((file) => existsSync(file));
+}
+
 /** One package's vitest config: other workspace packages resolve to their TypeScript source, so tests need no build. */
 export function packageConfig(name) {
   return defineConfig({
@@ -44,6 +51,7 @@ export function packageConfig(name) {
       environment: "node",
       include: ["test/**/*.test.ts"],
       setupFiles: setupFiles(name),
+      globalSetup: globalSetup(name),
       unstubEnvs: true,
       restoreMocks: true,
       testTimeout: 30_000,

@@ -37,9 +37,10 @@ async function takeSeat(context: CommandContext, audience: Audience): Promise<Se
   const { openProcessPresence } = await import("@turnkeeper/turn-lease");
   const opened = await openStore(context);
   const store = audience === "http" ? await measured(opened) : opened;
+  const { path, url } = context.store;
   const presence = await openProcessPresence(
     { host: systemHost },
-    { socketFolder: socketFolderOf(context.store.path) },
+    { socketFolder: socketFolderOf(path), spansHosts: url !== undefined },
   );
   return { store, presence, close: () => closeAll([() => store.close(), () => presence.close()]) };
 }

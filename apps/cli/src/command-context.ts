@@ -37,12 +37,13 @@ export async function readContext(io: CommandIo, flags: CommonFlags): Promise<Co
   for (const finding of loaded.findings) complain(io, findingLine(loaded.file, finding));
   const { config } = loaded;
   const store = locateStore(io, { flag: flags.store, configured: config.store.url, home: home.folder });
-  const place = { path: store.path, ...(home.source === "--home" ? { home: home.folder } : {}) };
+  const place = { path: store.shown, ...(home.source === "--home" ? { home: home.folder } : {}) };
   return { home, loaded, config, store, place };
 }
 
 /** A new store in the place of one that is lost would say that there never was anything. */
-async function refuseRemains({ path: storePath }: StoreLocation): Promise<void> {
+async function refuseRemains({ path: storePath, url }: StoreLocation): Promise<void> {
+  if (url !== undefined) return;
   const remains = await remainsOfStore(storePath);
   if (remains.length === 0) return;
   throw cliError(
@@ -55,19 +56,27 @@ async function refuseRemains({ path: storePath }: StoreLocation): Promise<void> 
 
 /** Opens the store for a command that writes, making it and its home where they are missing. */
 export async function openStore({ home, store, config }: CommandContext): Promise<StateStore> {
+  // The home has the sockets and the spool of a store that has no file.
+  if (store.source === "default" || store.url !== undefined) await ensureHome(home);
+  if (store.url !== undefined) return openServerStore(store, store.url);
   await refuseRemains(store);
-  if (store.source === "default") await ensureHome(home);
   const { openSqliteStore } = await import("@turnkeeper/state-store-sqlite");
   return openSqliteStore(store.path, { host: systemHost }, { journalMode: config.store.journal_mode });
 }
 
+/** A store on a server is whoever's the server lets in; on this host it has a spool, for what the server does not take. */
+async function openServerStore({ path: name }: StoreLocation, url: string): Promise<StateStore> {
+  const { openPostgresStore } = await import("@turnkeeper/state-store-postgres");
+  return openPostgresStore(url, { host: systemHost }, { spoolFolder: `${name}-spool` });
+}
+
 /**
- * Opens the store for a command that looks: nothing is made. A home without a store reads as an empty one; a path that
+ * Opens the store for a command that looks: nothing is made in a file's place. A home without a store reads as an empty one; a path that
  * was named and leads nowhere is a mistake. Rejects with `STORE_MISSING`, also where something of a store is left.
  */
 export async function openExistingStore(context: CommandContext): Promise<StateStore> {
   const { store, place } = context;
-  if (await storeExists(store.path)) return openStore(context);
+  if (store.url !== undefined || (await storeExists(store.path))) return openStore(context);
   await refuseRemains(store);
   if (store.source !== "default") {
     throw cliError(

@@ -38,10 +38,11 @@ export async function withObserved(
 ): Promise<number> {
   const observe = async (store: StateStore, context: CommandContext): Promise<number> => {
     const { openProcessPresence } = await import("@turnkeeper/turn-lease");
-    const { path } = context.store;
+    const { path, url } = context.store;
+    const spansHosts = url !== undefined;
     const presence = await openProcessPresence(
       { host: systemHost },
-      (await storeExists(path)) ? { socketFolder: socketFolderOf(path) } : {},
+      spansHosts || (await storeExists(path)) ? { socketFolder: socketFolderOf(path), spansHosts } : {},
     );
     try {
       return await work({ context, store, presence });

@@ -27,7 +27,10 @@ const port = numberOf("a port from 0 to 65535", (value) => Number.isInteger(valu
 const homeOption = (): Option =>
   new Option("--home <dir>", "home folder (default: $TURNKEEPER_HOME, else ~/.turnkeeper)");
 const storeOption = (): Option =>
-  new Option("--store <path>", "the store's file (default: store.url of config.yaml, else state.db in the home)");
+  new Option(
+    "--store <path|url>",
+    "the store's file, or a postgres:// URL (default: store.url of config.yaml, else state.db in the home)",
+  );
 const jsonOption = (what: string): Option => new Option("--json", what);
 const sessionId = (): Argument => new Argument("<id>", "session id");
 

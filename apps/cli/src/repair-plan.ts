@@ -1,7 +1,7 @@
 /** What `sessions repair` would do, found by looking alone. */
 import { pulseOf } from "@turnkeeper/agent-core";
 import { counted } from "./display/count-text.ts";
-import { inspectCommand, repairCommand } from "./printed-command.ts";
+import { inspectCommand, repairCommand, verifyCommand } from "./printed-command.ts";
 import type { Mended, NotMended, RepairDeps, RepairReport } from "./store-repair.ts";
 import { sessionIds, verifyStore } from "./store-verification.ts";
 
@@ -17,7 +17,7 @@ async function orphansIn({ store, presence }: RepairDeps, sessionId: string): Pr
 
 /** What waits in the spool of sessions that are there and free comes back; the rest is told with what is wrong. */
 async function spooled(
-  { store, path }: RepairDeps,
+  { store, shown }: RepairDeps,
   { only, freed }: { readonly only: string | undefined; readonly freed: ReadonlySet<string> },
 ): Promise<{ readonly mends: readonly Mended[]; readonly left: readonly NotMended[] }> {
   const mends: Mended[] = [];
@@ -25,13 +25,13 @@ async function spooled(
   for (const { sessionId: session, stepCount, damagedCount, place } of await store.spool.waiting(only)) {
     const isHeld = !freed.has(session) && (await store.leases.read(session)) !== undefined;
     const detail = `${counted(stepCount, "step")} that the store had refused: in ${place}`;
-    if (stepCount > 0 && isHeld) left.push({ session, detail, isHeld, next: repairCommand(path, session) });
+    if (stepCount > 0 && isHeld) left.push({ session, detail, isHeld, next: repairCommand(shown, session) });
     else if (stepCount > 0 && (await store.sessions.read(session))) mends.push({ session, detail });
     if (damagedCount > 0)
       left.push({
         session,
         detail: `${counted(damagedCount, "damaged line")} in ${place}`,
-        next: repairCommand(path, session),
+        next: repairCommand(shown, session),
       });
   }
   return { mends, left };
@@ -51,7 +51,7 @@ export async function planRepair(deps: RepairDeps, only?: string): Promise<Repai
   const left = broken.map(({ rule, session, detail }) => ({
     session,
     detail: `${rule}: ${detail}`,
-    next: inspectCommand(deps.path),
+    next: deps.path === undefined ? verifyCommand(deps.shown) : inspectCommand(deps.path),
   }));
   return { mends, left: [...spool.left, ...left] };
 }

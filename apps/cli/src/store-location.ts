@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { readdir, stat } from "node:fs/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,8 +8,34 @@ import type { Places } from "./places.ts";
 
 /** Which store a command works on, and who said so. */
 export interface StoreLocation {
+  /** The store's file. Of a store on a server: what this host's own files for it are named after; no file bears the name. */
   readonly path: string;
   readonly source: "--store" | "config.yaml" | "default";
+  /** Where it is on a server: its URL, password and all. */
+  readonly url?: string;
+  /** How people name it, and type it: no password is in it. */
+  readonly shown: string;
+}
+
+/** A store on a server has no file; its sockets and its spool are in the home, under a name made from what it is. */
+function onServer(url: string, home: string): Pick<StoreLocation, "path" | "url" | "shown"> {
+  const shown = withoutSecrets(url);
+  const name = createHash("sha256").update(shown).digest("hex").slice(0, 12);
+  return { path: path.join(home, `server-${name}`), url, shown };
+}
+
+/** The URL as messages may show it. */
+function withoutSecrets(text: string): string {
+  if (!URL.canParse(text)) return `${text.slice(0, text.indexOf("://"))}://…`;
+  const url = new URL(text);
+  const kept = new URLSearchParams();
+  for (const name of ["host", "schema"]) {
+    const value = url.searchParams.get(name);
+    if (value !== null) kept.set(name, value);
+  }
+  url.password = "";
+  url.search = kept.toString();
+  return url.href;
 }
 
 function pathOf(text: string, places: Places, from?: string): string {
@@ -25,9 +52,10 @@ function pathOf(text: string, places: Places, from?: string): string {
       );
     }
   }
-  if (/^postgres(ql)?$/i.test(scheme))
-    throw cliError("USAGE", "PostgreSQL stores are not in this version; give the path of a file.");
-  throw cliError("USAGE", `Cannot use the store ${JSON.stringify(`${scheme}:…`)}: give the path of a file.`);
+  throw cliError(
+    "USAGE",
+    `Cannot use the store ${JSON.stringify(`${scheme}:…`)}: give the path of a file, or a postgres:// URL.`,
+  );
 }
 
 /** `--store` from the folder the user stands in, then `store.url` from the home, then `state.db` there. */
@@ -37,9 +65,21 @@ export function locateStore(
 ): StoreLocation {
   const { flag, configured, home } = from;
   if (flag === "") throw cliError("USAGE", "--store needs a path, got an empty value.");
-  if (flag !== undefined) return { path: pathOf(flag, places), source: "--store" };
-  if (configured !== "") return { path: pathOf(configured, places, home), source: "config.yaml" };
-  return { path: path.join(home, "state.db"), source: "default" };
+  if (flag !== undefined) return { ...placeOf(flag, places, home), source: "--store" };
+  if (configured !== "") return { ...placeOf(configured, places, home, home), source: "config.yaml" };
+  const file = path.join(home, "state.db");
+  return { path: file, shown: file, source: "default" };
+}
+
+function placeOf(
+  text: string,
+  places: Places,
+  home: string,
+  from?: string,
+): Pick<StoreLocation, "path" | "url" | "shown"> {
+  if (/^postgres(ql)?:\/\//i.test(text)) return onServer(text, home);
+  const file = pathOf(text, places, from);
+  return { path: file, shown: file };
 }
 
 /**

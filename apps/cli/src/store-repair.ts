@@ -8,15 +8,17 @@ import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import { counted } from "./display/count-text.ts";
 import { endLeftProcesses } from "./left-processes.ts";
 import { oneLine } from "./one-line.ts";
-import { inspectCommand, repairCommand } from "./printed-command.ts";
+import { inspectCommand, repairCommand, verifyCommand } from "./printed-command.ts";
 import { shellWord } from "./shell-word.ts";
 import { leftLease, sessionIds, verifyStore } from "./store-verification.ts";
 
 export interface RepairDeps {
   readonly store: StateStore;
   readonly presence: ProcessPresence;
-  /** The store's file. */
-  readonly path: string;
+  /** The store's file, if it is in one. */
+  readonly path?: string;
+  /** How the store is named in a command. */
+  readonly shown: string;
 }
 
 export interface Mended {
@@ -131,7 +133,7 @@ class Repair {
 
   /** A grant that is given back at once absorbs what waits, as any would; what was settled has absorbed it already. */
   async #spool(before: SpoolView): Promise<void> {
-    const { store, presence, path: storePath } = this.#deps;
+    const { store, presence, shown } = this.#deps;
     const { sessionId } = before;
     const isWaiting = (await store.spool.waiting(sessionId)).length > 0;
     const isKnown = isWaiting && (await store.sessions.read(sessionId)) !== undefined;
@@ -141,7 +143,7 @@ class Repair {
       const answer = isKnown ? await store.leases.acquire({ sessionId, holder, ttlMs: spoolTtlMs }) : undefined;
       if (answer?.kind === "held" || answer?.kind === "behind") {
         const detail = `${counted(before.stepCount, "step")} in ${before.place} ${before.stepCount === 1 ? "comes" : "come"} back with the turn that runs or waits`;
-        this.left.push({ session: sessionId, detail, isHeld: true, next: repairCommand(storePath, sessionId) });
+        this.left.push({ session: sessionId, detail, isHeld: true, next: repairCommand(shown, sessionId) });
         return;
       }
       if (answer?.kind === "granted")
@@ -165,8 +167,9 @@ class Repair {
   }
 
   async derived(only: string | undefined): Promise<void> {
-    const { checkStructure, rebuildSearchIndex, repairDerived } = await import("@turnkeeper/state-store-sqlite");
     const { path: storePath } = this.#deps;
+    if (storePath === undefined) return;
+    const { checkStructure, rebuildSearchIndex, repairDerived } = await import("@turnkeeper/state-store-sqlite");
     const options = only === undefined ? {} : { sessionId: only };
     this.mends.push(...(await repairDerived(storePath, { host: systemHost }, options)));
     const [fault] = only === undefined ? (await checkStructure(storePath)).indexFaults : [];
@@ -182,10 +185,11 @@ class Repair {
 
   /** What is wrong still can be brought into a new store only. */
   async rest(only: string | undefined): Promise<void> {
-    const { path: storePath } = this.#deps;
+    const { path: storePath, shown } = this.#deps;
     const found = await verifyStore(this.#deps, only);
+    const next = storePath === undefined ? verifyCommand(shown) : inspectCommand(storePath);
     for (const { rule, session, detail } of found?.violations ?? [])
-      this.left.push({ session, detail: `${rule}: ${detail}`, next: inspectCommand(storePath) });
+      this.left.push({ session, detail: `${rule}: ${detail}`, next });
   }
 }
 

@@ -127,26 +127,40 @@ describe("where things are", () => {
 
   it("the store: --store from where the user stands, store.url from the home, then state.db there", () => {
     const from = { configured: "", home: "/home-folder" };
-    expect(locateStore(io, { ...from, flag: "my.db" })).toEqual({ path: "/here/my.db", source: "--store" });
+    expect(locateStore(io, { ...from, flag: "my.db" })).toEqual({
+      path: "/here/my.db",
+      shown: "/here/my.db",
+      source: "--store",
+    });
     expect(locateStore(io, { ...from, flag: "file:///data/my.db" })).toEqual({
       path: "/data/my.db",
+      shown: "/data/my.db",
       source: "--store",
     });
     expect(locateStore(io, { ...from, configured: "~/x.db" })).toEqual({
       path: "/users/me/x.db",
+      shown: "/users/me/x.db",
       source: "config.yaml",
     });
     expect(locateStore(io, { ...from, configured: "x.db" })).toEqual({
       path: path.join("/home-folder", "x.db"),
+      shown: path.join("/home-folder", "x.db"),
       source: "config.yaml",
     });
-    expect(locateStore(io, from)).toEqual({ path: path.join("/home-folder", "state.db"), source: "default" });
+    const file = path.join("/home-folder", "state.db");
+    expect(locateStore(io, from)).toEqual({ path: file, shown: file, source: "default" });
+  });
+
+  it("the store on a server: its URL, shown without its password, and a name in the home for what is of this host", () => {
+    const url = "postgres://u:secret@h:5433/d?sslmode=require&schema=mine";
+    const location = locateStore(io, { configured: url, home: "/home-folder" });
+    expect(location).toMatchObject({ url, shown: "postgres://u@h:5433/d?schema=mine", source: "config.yaml" });
+    expect(location.path).toMatch(/^\/home-folder\/server-[0-9a-f]{12}$/);
+    const other = locateStore(io, { configured: "postgres://u:other@h:5433/d?schema=mine", home: "/home-folder" });
+    expect(other.path).toBe(location.path);
   });
 
   it("a store that is no file is refused without repeating what may hold a password", () => {
-    expect(() => locateStore(io, { configured: "", home: "/h", flag: "postgres://u:secret@h/d" })).toThrow(
-      /PostgreSQL/,
-    );
     expect(() => locateStore(io, { configured: "", home: "/h", flag: "redis://u:secret@h" })).toThrow(/^(?!.*secret)/);
   });
 });

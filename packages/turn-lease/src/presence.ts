@@ -58,6 +58,11 @@ export interface ProcessPresenceOptions {
    * user. Absent: no socket, and liveness is judged by pid and start time.
    */
   readonly socketFolder?: string;
+  /**
+   * The store is reached from other machines too, so that another boot may be another machine, whatever file system the
+   * sockets are on. Default false: where the folder is local to this kernel, a process of another boot is dead.
+   */
+  readonly spansHosts?: boolean;
 }
 
 class Presence implements ProcessPresence {
@@ -65,13 +70,15 @@ class Presence implements ProcessPresence {
   readonly socketProblem?: string;
   readonly #host: Host;
   readonly #folder: string | undefined;
+  readonly #spansHosts: boolean;
   readonly #isLocal = new Map<string, Promise<boolean>>();
   #closing: Promise<void> | undefined;
   readonly #onClose: () => Promise<void>;
 
-  constructor(host: Host, folder: string | undefined, socket: OpenSocket) {
+  constructor(host: Host, { socketFolder, spansHosts = false }: ProcessPresenceOptions, socket: OpenSocket) {
     this.#host = host;
-    this.#folder = folder;
+    this.#folder = socketFolder;
+    this.#spansHosts = spansHosts;
     this.#onClose = socket.close;
     if (socket.problem !== undefined) this.socketProblem = socket.problem;
     this.identity = Object.freeze({
@@ -152,7 +159,7 @@ class Presence implements ProcessPresence {
     if (target.instanceId === processInstance.instanceId) return answerHere(request);
     const { bootId } = this.identity;
     if (bootId === "" || target.bootId === "") return "unknown";
-    // Nothing survives a reboot; but on a shared file system another boot may be another machine.
+    // Nothing survives a reboot; but of a store that several machines share another boot may be another machine.
     if (bootId !== target.bootId) return (await this.#storeIsLocal()) ? "dead" : "unknown";
     for (const path of this.#pathsOf(target)) {
       const outcome = await askLiveness(this.#host.timers, path, request);
@@ -172,7 +179,7 @@ class Presence implements ProcessPresence {
   }
 
   async #storeIsLocal(): Promise<boolean> {
-    return this.#folder !== undefined && (await this.#folderIsLocal(this.#folder));
+    return !this.#spansHosts && this.#folder !== undefined && (await this.#folderIsLocal(this.#folder));
   }
 
   #folderIsLocal(folder: string): Promise<boolean> {
@@ -191,12 +198,12 @@ export async function openProcessPresence(
   options: ProcessPresenceOptions = {},
 ): Promise<ProcessPresence> {
   for (const key of Object.keys(options)) {
-    if (key === "socketFolder") continue;
+    if (key === "socketFolder" || key === "spansHosts") continue;
     throw new CodedError("OPTION_INVALID", `openProcessPresence: there is no option ${key}.`, {
       context: { option: key },
     });
   }
   const { socketFolder } = options;
   const socket = socketFolder === undefined ? { close: async () => {} } : await openSocket(deps.host, socketFolder);
-  return new Presence(deps.host, socketFolder, socket);
+  return new Presence(deps.host, options, socket);
 }

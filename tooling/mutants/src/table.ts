@@ -4,6 +4,7 @@ import { compressionFenceMutations } from "./table/compression-fence.ts";
 import { interruptMutations } from "./table/interrupt.ts";
 import { modelsMutations } from "./table/models.ts";
 import { periodicSchedulerMutations } from "./table/periodic-scheduler.ts";
+import { stateStorePostgresMutations } from "./table/state-store-postgres.ts";
 import { stateStoreSqliteMutations } from "./table/state-store-sqlite.ts";
 import { stateStoreMutations } from "./table/state-store.ts";
 import { toolsMutations } from "./table/tools.ts";
@@ -14,6 +15,7 @@ import { turnLivenessMutations } from "./table/turn-liveness.ts";
 export const mutationTable: readonly Mutation[] = [
   ...stateStoreMutations,
   ...stateStoreSqliteMutations,
+  ...stateStorePostgresMutations,
   ...turnLeaseMutations,
   ...turnLivenessMutations,
   ...interruptMutations,

@@ -46,7 +46,11 @@ async function structureCheck(storePath: string, { timers }: Host): Promise<Chec
 }
 
 /** What the store refused waits beside it, for as long as nobody runs a turn on those sessions. */
-async function spoolCheck(storePath: string, store: Pick<StateStore, "spool">): Promise<readonly Check[]> {
+async function spoolCheck(
+  storePath: string,
+  store: Pick<StateStore, "spool">,
+  shown: string = storePath,
+): Promise<readonly Check[]> {
   let waiting: readonly SpoolView[];
   try {
     waiting = await store.spool.waiting();
@@ -55,7 +59,7 @@ async function spoolCheck(storePath: string, store: Pick<StateStore, "spool">): 
     return [wrong("spool", failureLine(error), { first: "see whose it is", next: aside })];
   }
   if (waiting.length === 0) return [ok("spool", "empty")];
-  return spoolLines(waiting).map((line) => note("spool", line, repairCommand(storePath)));
+  return spoolLines(waiting).map((line) => note("spool", line, repairCommand(shown)));
 }
 
 /** The same where the store cannot be opened: only that there is something, and where. */
@@ -85,12 +89,38 @@ async function rescueChecks(storePath: string): Promise<readonly Check[]> {
   });
 }
 
+/** Looks at a store on a server, opening it. */
+async function serverChecks(
+  { path: storePath, shown, source }: StoreLocation,
+  url: string,
+  host: Host,
+): Promise<readonly Check[]> {
+  const { openPostgresStore } = await import("@turnkeeper/state-store-postgres");
+  try {
+    const store = await openPostgresStore(url, { host }, { spoolFolder: `${storePath}-spool` });
+    try {
+      const { schema, schemaVersion } = store.server;
+      const running = await store.turns.running();
+      return [
+        ok("store", `${shown} (${source}), schema ${schema} ${schemaVersion}, ${running.length} running turns`),
+        ...(await spoolCheck(storePath, store, shown)),
+      ];
+    } finally {
+      await store.close();
+    }
+  } catch (error) {
+    const next = "see the message; turnkeeper makes its schema itself where the user may";
+    return [wrong("store", failureLine(error), next), ...(await spoolBesideCheck(storePath))];
+  }
+}
+
 /** Looks at the store, opening it where there is one. */
 export async function storeChecks(
   location: StoreLocation,
   deps: { readonly host: Host; readonly journalMode: "wal" | "delete" },
 ): Promise<readonly Check[]> {
   const { path: storePath, source } = location;
+  if (location.url !== undefined) return serverChecks(location, location.url, deps.host);
   const rescued = await rescueChecks(storePath);
   const remains = await remainsOfStore(storePath);
   if (remains.length > 0) {

@@ -36,7 +36,7 @@ function effectiveSettings(io: CommandIo, context: CommandContext): readonly Eff
   }
   settings.set("store.url", {
     key: "store.url",
-    value: store.path,
+    value: store.shown,
     source: store.source === "config.yaml" ? (settings.get("store.url")?.source ?? store.source) : store.source,
   });
   const choice = chooseModel(config, loaded.configured.has("model"), { environment: io.environment });

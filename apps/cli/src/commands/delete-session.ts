@@ -39,7 +39,7 @@ export async function deleteSession(
     if (result.kind === "deleted") return exitCode.ok;
     const { pid, host } = result.lease.holder;
     complain(io, `Session ${sessionId} is held by pid ${pid} on ${host}; nothing was deleted. Stop its turn first.`);
-    io.stderr.line(`next: ${stopCommand(context.store.path, sessionId)}`);
+    io.stderr.line(`next: ${stopCommand(context.store.shown, sessionId)}`);
     return exitCode.busy;
   });
 }

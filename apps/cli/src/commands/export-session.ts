@@ -30,7 +30,7 @@ export async function exportSession(io: CommandIo, id: string, flags: CommonFlag
     if (await wasCompacted(store, snapshot))
       throw cliError(
         "REFUSED",
-        `Session ${sessionId} was compacted while it was exported, and what was written cannot be imported. Next: ${exportCommand(context.store.path, sessionId)}`,
+        `Session ${sessionId} was compacted while it was exported, and what was written cannot be imported. Next: ${exportCommand(context.store.shown, sessionId)}`,
       );
     write(endLine(lineCount));
     return exitCode.ok;

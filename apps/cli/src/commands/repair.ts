@@ -28,15 +28,17 @@ export async function repairSessions(
   const only = id === undefined ? undefined : await sessionIdOf(id);
   const modes: Mended[] = [];
   const open = async (context: CommandContext): Promise<StateStore> => {
-    modes.push(...(await mendModes(context.store.path, { isDryRun })));
+    if (context.store.url === undefined) modes.push(...(await mendModes(context.store.path, { isDryRun })));
     return openExistingStore(context);
   };
   const repair = async ({ context, store, presence }: Observed): Promise<number> => {
-    const { path } = context.store;
+    const { path, url, shown } = context.store;
     if (only !== undefined && !(await store.sessions.read(only))) throw unknownSession(only);
-    const isThere = await storeExists(path);
+    const isFile = url === undefined;
+    const isThere = !isFile || (await storeExists(path));
+    const deps = { store, presence, shown, ...(isFile ? { path } : {}) };
     const mend = isDryRun ? planRepair : repairStore;
-    const report = isThere ? await mend({ store, presence, path }, only) : { mends: [], left: [] };
+    const report = isThere ? await mend(deps, only) : { mends: [], left: [] };
     const { left } = report;
     const mends: readonly Mended[] = [...modes, ...report.mends];
     if (flags.json) printJson(io, { ...(isDryRun ? { isDryRun } : {}), mends, left });
@@ -48,7 +50,7 @@ export async function repairSessions(
         `${counted(mends.length, "mend")}, ${left.length} left${isDryRun ? "; nothing was changed" : ""}.`,
       );
     }
-    if (isDryRun && mends.length > 0) io.stderr.line(`next: ${repairCommand(path, only)}`);
+    if (isDryRun && mends.length > 0) io.stderr.line(`next: ${repairCommand(shown, only)}`);
     for (const next of new Set(left.map((one) => one.next))) io.stderr.line(`next: ${next}`);
     return codeOf(left);
   };

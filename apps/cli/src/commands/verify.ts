@@ -13,8 +13,9 @@ import { printJson, sessionIdOf, unknownSession } from "./session-command.ts";
 export async function verifySessions(io: CommandIo, id: string | undefined, flags: CommonFlags): Promise<number> {
   const only = id === undefined ? undefined : await sessionIdOf(id);
   return withObserved(io, flags, async ({ context, store, presence }) => {
-    const { path } = context.store;
-    const found = await verifyStore({ store, presence, ...((await storeExists(path)) ? { path } : {}) }, only);
+    const { path, url, shown } = context.store;
+    const isFile = url === undefined && (await storeExists(path));
+    const found = await verifyStore({ store, presence, ...(isFile ? { path } : {}) }, only);
     if (!found) throw unknownSession(only ?? "");
     const { violations, left, sessionCount } = found;
     // No violation: it is on its way back. Said where the store is looked at, since it is part of what was produced.
@@ -28,7 +29,7 @@ export async function verifySessions(io: CommandIo, id: string | undefined, flag
         `${counted(sessionCount, "session")} verified, ${violations.length === 0 ? "no violation" : counted(violations.length, "violation")}.`,
       );
     }
-    for (const line of nextAfterViolations(path, { violations, left })) io.stderr.line(`next: ${line}`);
+    for (const line of nextAfterViolations(shown, { violations, left })) io.stderr.line(`next: ${line}`);
     return violations.length === 0 ? exitCode.ok : exitCode.failed;
   });
 }

@@ -9,12 +9,15 @@ interface TsConfig {
   readonly [field: string]: unknown;
 }
 
+/** Plain modules for tests alone: nothing compiles them. */
+const testTools: ReadonlySet<string> = new Set(["@turnkeeper/vitest-config", "@turnkeeper/postgres-server"]);
+
 function expectedReferences(repository: Repository, { kind, manifest, isBundled }: Project): readonly string[] {
   const byName = new Map(projectsOf(repository).map((project) => [project.manifest.name ?? "", project]));
   const { dependencies, peerDependencies, devDependencies } = manifest;
   const imported = { ...dependencies, ...peerDependencies, ...(isBundled ? devDependencies : {}) };
   return Object.keys(imported)
-    .filter((name) => name !== "@turnkeeper/vitest-config")
+    .filter((name) => !testTools.has(name))
     .flatMap((name) => byName.get(name) ?? [])
     .map((sibling) => (sibling.kind === kind ? `../${sibling.folder.split("/")[1]}` : `../../${sibling.folder}`))
     .toSorted();

@@ -1,0 +1,139 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { CodedError } from "@turnkeeper/kernel";
+import pg from "pg";
+import type { ResolvedPostgresStoreOptions } from "./options.ts";
+import { StatementFailed } from "./server.ts";
+import { phaseOf, storeError } from "./store-failure.ts";
+import type { StoreUrl } from "./store-url.ts";
+
+interface Migration {
+  readonly version: number;
+  readonly sql: string;
+}
+
+const migrationName = /^(\d{4})-[a-z0-9-]+\.sql$/;
+
+let known: readonly Migration[] | undefined;
+
+/**
+ * The numbered SQL files of this package, in order; a released one is never edited. Read once per process. The folder's
+ * name is its own, since a bundle has those of several stores beside its code.
+ */
+function migrations(): readonly Migration[] {
+  known ??= readdirSync(new URL("../postgres-migrations/", import.meta.url))
+    .flatMap((name): Migration[] => {
+      const number = migrationName.exec(name)?.[1];
+      if (number === undefined) return [];
+      return [
+        {
+          version: Number(number),
+          sql: readFileSync(new URL(`../postgres-migrations/${name}`, import.meta.url), "utf8"),
+        },
+      ];
+    })
+    .toSorted((left, right) => left.version - right.version);
+  return known;
+}
+
+/** The schema version that this release writes. */
+export function newestSchemaVersion(): number {
+  return migrations().at(-1)?.version ?? 0;
+}
+
+/** PostgreSQL from this version on has what the functions use. */
+const oldestServer = 140_000;
+
+async function schemaVersion(client: pg.Client, schema: string): Promise<number> {
+  // Of the catalogue itself: what to_regclass says may be from before somebody else's migration was waited for.
+  const { rows } = await client.query({
+    text: "SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = $1 AND relname = 'store'",
+    values: [schema],
+  });
+  if (rows.length === 0) return 0;
+  const found = await client.query<{ version: number }>(`SELECT version FROM "${schema}".store`);
+  return found.rows[0]?.version ?? 0;
+}
+
+function checkKnown(version: number, store: string): void {
+  if (version <= newestSchemaVersion()) return;
+  throw storeError(
+    "STORE_NEWER",
+    `Could not open the store ${store}: it has schema version ${version} and this release knows ${newestSchemaVersion()}. Nothing was touched; update @turnkeeper/state-store-postgres.`,
+    { store, version, knownVersion: newestSchemaVersion() },
+  );
+}
+
+async function checkServer(client: pg.Client, store: string): Promise<void> {
+  const { rows } = await client.query<{ number: string; encoding: string }>(
+    `SELECT current_setting('server_version_num') AS number, pg_encoding_to_char(encoding) AS encoding
+     FROM pg_database WHERE datname = current_database()`,
+  );
+  const { number = "0", encoding = "" } = rows[0] ?? {};
+  if (Number(number) < oldestServer)
+    throw storeError(
+      "STORE_UNAVAILABLE",
+      `Could not open the store ${store}: its server is PostgreSQL ${Math.floor(Number(number) / 10_000)}, and 14 is the oldest that will do.`,
+      { store },
+    );
+  if (encoding !== "UTF8")
+    throw storeError(
+      "STORE_UNAVAILABLE",
+      `Could not open the store ${store}: its database is encoded in ${encoding}, which cannot hold every text. Create one with ENCODING 'UTF8'.`,
+      { store },
+    );
+}
+
+/** One step after another in one transaction, under a lock that others who open the store meanwhile wait for. */
+async function bringUpToDate(client: pg.Client, schema: string, store: string): Promise<number> {
+  await client.query("BEGIN");
+  await client.query({
+    text: "SELECT pg_advisory_xact_lock(hashtextextended('turnkeeper ' || $1, 0))",
+    values: [schema],
+  });
+  let version = await schemaVersion(client, schema);
+  checkKnown(version, store);
+  if (version === 0) await client.query(`CREATE SCHEMA IF NOT EXISTS "${schema}"`);
+  // What a function's FROM CURRENT remembers: the store's own schema, and nobody's temporary tables before it.
+  await client.query(`SET LOCAL search_path = "${schema}", pg_temp`);
+  if (version === 0)
+    await client.query(
+      "CREATE TABLE store (store_no integer PRIMARY KEY CHECK (store_no = 1), version integer NOT NULL)",
+    );
+  for (const migration of migrations()) {
+    if (migration.version <= version) continue;
+    await client.query(migration.sql);
+    version = migration.version;
+  }
+  await client.query({
+    text: "INSERT INTO store (store_no, version) VALUES (1, $1) ON CONFLICT (store_no) DO UPDATE SET version = $1",
+    values: [version],
+  });
+  await client.query("COMMIT");
+  return version;
+}
+
+/**
+ * Makes the store's schema where it is missing and brings it up to date; answers its version. A schema that is up to
+ * date is only looked at, so that a user who may not change it can open it. Tried once: throws `StatementFailed`.
+ */
+export async function migrate(url: StoreUrl, options: ResolvedPostgresStoreOptions): Promise<number> {
+  const client = new pg.Client({
+    connectionString: url.connectionString,
+    connectionTimeoutMillis: 5_000,
+    fallback_application_name: "turnkeeper",
+  });
+  // Told by the statement that it stops.
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    await checkServer(client, url.shown);
+    const version = await schemaVersion(client, options.schema);
+    checkKnown(version, url.shown);
+    return version === newestSchemaVersion() ? version : await bringUpToDate(client, options.schema, url.shown);
+  } catch (error) {
+    if (CodedError.is(error)) throw error;
+    throw new StatementFailed(phaseOf(error) === "refused" ? "refused" : "connect", error);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}

@@ -1,0 +1,66 @@
+import type { Host } from "@turnkeeper/kernel";
+import type { StateStore } from "@turnkeeper/state-store";
+import { migrate } from "./migrations.ts";
+import { resolvePostgresStoreOptions } from "./options.ts";
+import type { PostgresStoreOptions } from "./options.ts";
+import { PostgresInbox } from "./postgres-inbox.ts";
+import { PostgresLeases } from "./postgres-leases.ts";
+import { PostgresSessions } from "./postgres-sessions.ts";
+import { PostgresSpool } from "./postgres-spool.ts";
+import { PostgresTranscript } from "./postgres-transcript.ts";
+import { PostgresTurns } from "./postgres-turns.ts";
+import { patience, Server } from "./server.ts";
+import { SessionWrites } from "./session-writes.ts";
+import { SpoolFolder } from "./spool-folder.ts";
+import { parseStoreUrl } from "./store-url.ts";
+
+export interface PostgresStoreDeps {
+  readonly host: Host;
+}
+
+/** What is known of the schema that was opened, for `doctor` and for messages. */
+export interface StoreSchema {
+  /** The store's URL without its password. */
+  readonly url: string;
+  readonly schema: string;
+  readonly schemaVersion: number;
+}
+
+/** A `StateStore` in a schema of a PostgreSQL database. */
+export interface PostgresStore extends StateStore {
+  readonly server: StoreSchema;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * Opens the store at a `postgres://` URL, making its schema where it is missing and bringing it up to date. Each handle
+ * has connections of its own, opened when they are needed. Keeps APPEND-3 and SPOOL-1. Rejects with `STORE_CONTRACT`
+ * for a wrong URL or option, and with `STORE_UNAVAILABLE`, `STORE_READONLY`, `STORE_NEWER`, `STORE_BUSY`, `STORE_FULL`
+ * or `STORE_IO`; nothing is left open then.
+ */
+export async function openPostgresStore(
+  url: string,
+  deps: PostgresStoreDeps,
+  options: PostgresStoreOptions = {},
+): Promise<PostgresStore> {
+  const { host } = deps;
+  const parsed = parseStoreUrl(url);
+  const resolved = resolvePostgresStoreOptions(options, parsed.schema);
+  const server = new Server(parsed, resolved, host);
+  const schemaVersion = await server.patiently("open", patience.open, () => migrate(parsed, resolved));
+  const writes = new SessionWrites(server, host.random);
+  const folder = resolved.spoolFolder === undefined ? undefined : new SpoolFolder(resolved.spoolFolder, host.random);
+  const spool = new PostgresSpool(folder, host.clock, server);
+  const close = (): Promise<void> => server.close();
+  return {
+    sessions: new PostgresSessions(server, writes, spool, host),
+    leases: new PostgresLeases(server, writes, spool),
+    transcript: new PostgresTranscript(server, writes),
+    inbox: new PostgresInbox(server, writes),
+    turns: new PostgresTurns(server, writes, spool),
+    spool,
+    server: { url: parsed.shown, schema: resolved.schema, schemaVersion },
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}

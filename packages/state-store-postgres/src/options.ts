@@ -1,0 +1,71 @@
+import { storeError } from "./store-failure.ts";
+
+export interface PostgresStoreOptions {
+  /** The schema that the store has for itself; made where it is missing. Default `turnkeeper`, or the URL's `schema`. */
+  readonly schema?: string;
+  /** The most connections this handle opens to the server. Default 10. */
+  readonly connectionsMax?: number;
+  /**
+   * After so many milliseconds without an answer a connection counts as cut, and what was asked is asked on another.
+   * Default 20,000.
+   */
+  readonly answerMs?: number;
+  /**
+   * The folder for what a turn had produced when the server could not take it. Without one a step that the server
+   * refuses has no second place. Default: none.
+   */
+  readonly spoolFolder?: string;
+}
+
+export interface ResolvedPostgresStoreOptions {
+  readonly schema: string;
+  readonly connectionsMax: number;
+  readonly answerMs: number;
+  readonly spoolFolder: string | undefined;
+}
+
+export const defaultPostgresStoreOptions: Readonly<
+  Required<Pick<PostgresStoreOptions, "schema" | "connectionsMax" | "answerMs">>
+> = Object.freeze({
+  // One of its own, so that it can be granted, dumped and dropped as a whole.
+  schema: "turnkeeper",
+  // A turn has one call under way at a time, and each is a millisecond or two: ten carry some thousand calls a second.
+  connectionsMax: 10,
+  // Far above what a statement takes, its wait for a lock included: the way is cut, and nobody said so.
+  answerMs: 20_000,
+});
+
+const known: readonly string[] = ["schema", "connectionsMax", "answerMs", "spoolFolder"];
+
+function wrong(name: string, expectation: string, value: unknown): Error {
+  return storeError(
+    "STORE_CONTRACT",
+    `Option ${name} of openPostgresStore must be ${expectation}, got ${JSON.stringify(value)}.`,
+  );
+}
+
+/** Checks the options and fills in the defaults; throws `STORE_CONTRACT` naming option, expectation and value. */
+export function resolvePostgresStoreOptions(
+  options: PostgresStoreOptions,
+  schemaOfUrl: string | undefined,
+): ResolvedPostgresStoreOptions {
+  for (const name of Object.keys(options))
+    if (!known.includes(name))
+      throw storeError(
+        "STORE_CONTRACT",
+        `openPostgresStore has no option ${JSON.stringify(name)}; it knows ${known.join(", ")}.`,
+      );
+  const schema = options.schema ?? schemaOfUrl ?? defaultPostgresStoreOptions.schema;
+  if (typeof schema !== "string" || !/^[a-z_][a-z0-9_]{0,62}$/.test(schema) || schema.startsWith("pg_"))
+    throw wrong("schema", "a name of lower case letters, digits and underscores that does not begin with pg_", schema);
+  const connectionsMax = options.connectionsMax ?? defaultPostgresStoreOptions.connectionsMax;
+  if (!Number.isSafeInteger(connectionsMax) || connectionsMax < 1)
+    throw wrong("connectionsMax", "a whole number of at least 1", connectionsMax);
+  const answerMs = options.answerMs ?? defaultPostgresStoreOptions.answerMs;
+  if (!Number.isSafeInteger(answerMs) || answerMs < 1)
+    throw wrong("answerMs", "a whole number of milliseconds of at least 1", answerMs);
+  const { spoolFolder } = options;
+  if (spoolFolder !== undefined && (typeof spoolFolder !== "string" || spoolFolder === ""))
+    throw wrong("spoolFolder", "the path of a folder", spoolFolder);
+  return Object.freeze({ schema, connectionsMax, answerMs, spoolFolder });
+}

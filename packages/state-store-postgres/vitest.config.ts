@@ -1,0 +1,3 @@
+import { packageConfig } from "@turnkeeper/vitest-config";
+
+export default packageConfig("state-store-postgres");
