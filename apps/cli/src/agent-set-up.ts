@@ -2,8 +2,8 @@ import type { Agent, AgentOptions } from "@turnkeeper/agent-core";
 import { systemHost } from "@turnkeeper/kernel";
 import type { ResolvedModel } from "@turnkeeper/models";
 import type { StateStore } from "@turnkeeper/state-store";
-import type { ApprovalPolicy } from "@turnkeeper/tools";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
+import { policyOf } from "./approval.ts";
 import { closeAll, openStore, readContext } from "./command-context.ts";
 import type { CommandContext, CommonFlags } from "./command-context.ts";
 import { complain } from "./command-io.ts";
@@ -86,9 +86,17 @@ function systemPrompt(workspace: string, audience: Audience): string {
 export interface SeatedAgent {
   readonly agent: Agent;
   readonly model: ResolvedModel;
-  readonly policy: ApprovalPolicy;
   /** Stops what runs as `shutdown`, leaves what waits to others. */
   close(): Promise<void>;
+}
+
+/** For whom an agent works, and what was said for its turns once and for all. */
+export interface AgentUse {
+  readonly audience?: Audience;
+  /** `--yes`. */
+  readonly yes?: boolean | undefined;
+  /** Told what a rule denies. Default: a line on stderr. */
+  readonly note?: (text: string) => void;
 }
 
 /** Resolves the model first: a wrong name or a missing key is told before anything is made. */
@@ -109,32 +117,35 @@ export async function seatAgent(
   context: CommandContext,
   seat: Seat,
   model: ResolvedModel,
-  audience: Audience = "terminal",
+  { audience = "terminal", yes, note = (text) => complain(io, text.trim()) }: AgentUse,
 ): Promise<SeatedAgent> {
   const { createAgent } = await import("@turnkeeper/agent-core");
   const toolSet = await openToolSet(io, context, audience);
   const { tools, policy } = toolSet;
   const { model: titleModel, complaint } = await openTitleModel(context.config, modelDepsOf(io, context));
   if (complaint !== undefined) complain(io, complaint);
+  const workspace = workingFolderOf(io);
+  const approvalPolicy = policyOf({ config: context.config, policy, workspace, yes, note });
   try {
     const agent = await createAgent(
       {
         store: seat.store,
         model,
         tools,
+        approvalPolicy,
         host: systemHost,
         presence: seat.presence,
         endProcesses: endLeftProcesses,
         ...(titleModel ? { titleModel } : {}),
       },
-      agentOptionsOf(context.config, workingFolderOf(io), {
+      agentOptionsOf(context.config, workspace, {
         audience,
         isAttended: audience === "terminal" && io.stderr.isTerminal,
       }),
     );
     const close = (): Promise<void> =>
       closeAll([() => toolSet.close(), () => model.close(), async () => titleModel?.close(), () => agent.close()]);
-    return { agent, model, policy, close };
+    return { agent, model, close };
   } catch (error) {
     await toolSet.close();
     await titleModel?.close();
@@ -153,7 +164,7 @@ export interface AgentSetUp {
 export async function setUpAgent(
   io: CommandIo,
   flags: CommonFlags & { readonly model?: string },
-  audience: Audience = "terminal",
+  use: AgentUse = {},
 ): Promise<AgentSetUp> {
   const context = await readContext(io, flags);
   const { config, loaded } = context;
@@ -162,8 +173,8 @@ export async function setUpAgent(
     environment: io.environment,
   });
   const model = await openChosenModel(io, context, choice);
-  const seat = await takeSeat(context, audience);
-  const seated = await seatAgent(io, context, seat, model, audience);
+  const seat = await takeSeat(context, use.audience ?? "terminal");
+  const seated = await seatAgent(io, context, seat, model, use);
   const note = modelNote(choice, model, config);
   if (note !== undefined) complain(io, note);
   return { context, seat, seated };

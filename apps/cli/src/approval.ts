@@ -1,75 +1,147 @@
-import type { Approval, ApprovalRequest } from "@turnkeeper/agent-core";
+import type { Agent, Approval, ApprovalPolicy as AgentPolicy, TurnEvent } from "@turnkeeper/agent-core";
 import type { ApprovalPolicy } from "@turnkeeper/tools";
 import { createInterface } from "node:readline";
 import type { CommandIo } from "./command-io.ts";
 import type { Config } from "./config/config.ts";
 import type { Screen } from "./display/screen.ts";
-import { printable } from "./display/style.ts";
+import { legible, printable } from "./display/style.ts";
+import type { TurnView } from "./display/turn-view.ts";
 
-/** Asks one question; nothing where the person left it unanswered (Ctrl-D, or the turn was stopped meanwhile). */
+/** Asks one question; nothing where the person left it unanswered (Ctrl-D), or it is moot. */
 export type AskLine = (question: string, signal: AbortSignal) => Promise<string | undefined>;
 
+type Question = Extract<TurnEvent, { type: "approval.requested" }>;
+
 /** What is to be allowed, in full: a call that is cut off on the screen may hide what it does. */
-function callText({ name, input }: ApprovalRequest): string {
+function callText({ name, input }: Pick<Question, "name" | "input">): string {
   const fields =
     typeof input === "object" && input !== null && !Array.isArray(input)
       ? Object.entries(input)
       : [["input", input] as const];
   const lines = fields.map(([field, value]) => {
     const text = typeof value === "string" ? value : JSON.stringify(value);
-    return `    ${field}: ${printable(text).replaceAll("\n", "\n      ")}`;
+    return `    ${legible(field)}: ${legible(text).replaceAll("\n", "\n      ")}`;
   });
   return [`  ${printable(name)} asks to run:`, ...lines].join("\n");
 }
 
-/** What decides on a call: the rules, the flag, and the person at the terminal. */
-export interface ApprovalParts {
+/** What decides on a call before anybody is asked. */
+export interface PolicyParts {
   readonly config: Config;
   readonly policy: ApprovalPolicy;
   readonly workspace: string;
   readonly yes?: boolean | undefined;
-  readonly ask?: AskLine | undefined;
+  /** Told of what a rule denies. */
+  readonly note: (text: string) => void;
 }
 
 /**
- * Who may run calls that need approval: everybody, nobody, or whoever the person at the terminal lets. What a rule for
- * a tool or a pattern denies is denied to all of them.
+ * The rules as an agent asks them. What a rule for a tool or a pattern denies is denied to everybody; what the general
+ * rule denies, `--yes` allows.
  */
-export function approvalOf({ config, policy, workspace, yes, ask }: ApprovalParts, screen: Screen): Approval {
-  const { approval: rules } = config.tools;
-  const isOneWord = typeof rules === "string";
-  if ((yes && isOneWord) || rules === "allow") return "allow";
-  if (rules === "deny" || (!yes && !ask)) return "deny";
-  const always = new Set<string>();
-  return async (request) => {
-    const call = { name: request.name, input: request.input, workspace, needsApproval: true };
-    const { decision, rule } = policy.decide(call);
-    if (decision === "deny" && !(yes && rule === "*")) {
-      screen.note(`  ${printable(request.name)} is denied by the rule ${printable(rule ?? "")}.`);
-      return "deny";
-    }
-    if (yes || always.has(request.name)) return "allow";
-    return (await asked(request, ask, always, screen)) ? "allow" : "deny";
+export function policyOf({ config, policy, workspace, yes, note }: PolicyParts): AgentPolicy {
+  const isOneWord = typeof config.tools.approval === "string";
+  return (call) => {
+    const { decision, rule } = policy.decide({ ...call, workspace });
+    if (decision !== "deny") return decision;
+    if (yes && (isOneWord || rule === "*")) return "allow";
+    if (!isOneWord) note(`  ${printable(call.name)} is denied by the rule ${printable(rule ?? "")}.`);
+    return "deny";
   };
 }
 
-async function asked(
-  request: ApprovalRequest,
-  ask: AskLine | undefined,
-  always: Set<string>,
-  screen: Screen,
-): Promise<boolean> {
-  if (!ask) return false;
-  screen.note(callText(request));
-  for (;;) {
-    const answer = (await ask(`  Allow? [y]es, [n]o, [a]lways ${printable(request.name)} `, request.signal))
-      ?.trim()
-      .toLowerCase();
-    if (answer === undefined || answer === "n" || answer === "no") return false;
-    if (answer === "y" || answer === "yes") return true;
-    if (answer === "a" || answer === "always") {
-      always.add(request.name);
-      return true;
+/** What becomes of the calls that ask: `--yes` runs them, a person is asked, and where there is none they are denied. */
+export function approvalOf({ yes, ask }: { readonly yes?: boolean | undefined; readonly ask?: unknown }): Approval {
+  return yes ? "allow" : ask ? "ask" : "deny";
+}
+
+export interface QuestionsParts {
+  readonly screen: Screen;
+  readonly ask: AskLine;
+  /** The agent whose turns ask. */
+  readonly agent: () => Pick<Agent, "answer">;
+}
+
+/**
+ * Puts what the shown turns ask to the person at the terminal, one question after another, and stores the answers: the
+ * way of every other process. A question that was answered elsewhere, or whose turn was stopped, is moot.
+ */
+export class Questions {
+  readonly #parts: QuestionsParts;
+  readonly #always = new Set<string>();
+  #open: Question[] = [];
+  #moot = new AbortController();
+  #isAsking = false;
+
+  constructor(parts: QuestionsParts) {
+    this.#parts = parts;
+  }
+
+  /** A view that asks too. */
+  over(view: TurnView): TurnView {
+    return {
+      show: (event) => {
+        view.show(event);
+        this.#see(event);
+      },
+      ready: () => view.ready(),
+    };
+  }
+
+  #see(event: TurnEvent): void {
+    if (event.type === "approval.requested") {
+      this.#open.push(event);
+      if (!this.#isAsking) void this.#askAll();
+    } else if (event.type === "turn.started" || event.type === "turn.finished") {
+      this.#open = [];
+      this.#moot.abort();
+      this.#moot = new AbortController();
+    }
+  }
+
+  async #askAll(): Promise<void> {
+    const { screen } = this.#parts;
+    this.#isAsking = true;
+    try {
+      for (let question = this.#open.shift(); question; question = this.#open.shift()) await this.#settle(question);
+    } catch (error) {
+      screen.note(`turnkeeper: ${error instanceof Error ? error.message : String(error)}`);
+    } finally {
+      this.#isAsking = false;
+    }
+  }
+
+  async #settle(question: Question): Promise<void> {
+    const { agent, screen } = this.#parts;
+    const { signal } = this.#moot;
+    const decision = this.#always.has(question.name) ? "allow" : await this.#asked(question, signal);
+    if (signal.aborted) return;
+    const { callId, childSessionId, sessionId } = question;
+    const turnId = childSessionId === undefined ? question.turnId : question.childTurnId;
+    const by = `the person at pid ${process.pid}`;
+    const outcome = await agent().answer(childSessionId ?? sessionId, callId, {
+      decision,
+      by,
+      ...(turnId === undefined ? {} : { turnId }),
+    });
+    if (outcome.kind !== "already-answered") return;
+    const { answer } = outcome;
+    screen.note(`  It had been answered already: ${answer.decision}, by ${printable(answer.by)}.`);
+  }
+
+  async #asked(question: Question, signal: AbortSignal): Promise<"allow" | "deny"> {
+    const { ask, screen } = this.#parts;
+    screen.note(callText(question));
+    for (;;) {
+      const answer = (await ask(`  Allow? [y]es, [n]o, [a]lways ${printable(question.name)} `, signal))
+        ?.trim()
+        .toLowerCase();
+      if (answer === undefined || answer === "n" || answer === "no") return "deny";
+      if (answer === "y" || answer === "yes") return "allow";
+      if (answer === "a" || answer === "always") {
+        this.#always.add(question.name);
+        return "allow";
+      }
     }
   }
 }

@@ -109,6 +109,16 @@ const turnFields = {
   fencingToken: seq,
   holder: z.strictObject({ ...processFields, holderId: text }),
   startedAtMs: timeMs,
+  approvals: z
+    .array(
+      z.strictObject({
+        callId: text,
+        name: text,
+        askedAtMs: timeMs,
+        answer: z.strictObject({ decision: z.enum(["allow", "deny"]), by: text, atMs: timeMs }).optional(),
+      }),
+    )
+    .optional(),
 };
 
 const exportLines = {
@@ -150,6 +160,7 @@ const exportLines = {
       state: z.literal("running"),
       stop: stop.optional(),
     }),
+    z.strictObject({ ...turnFields, state: z.literal("suspended"), suspendedAtMs: timeMs, usage: usage.optional() }),
     z.strictObject({
       ...turnFields,
       state: z.literal("ended"),

@@ -24,6 +24,9 @@ export const deleteCommand = (storePath: string, sessionId: string): string =>
 export const exportCommand = (storePath: string, sessionId: string): string =>
   onStore(`sessions export ${sessionId}`, storePath);
 export const stopCommand = (storePath: string, sessionId: string): string => onStore(`stop ${sessionId}`, storePath);
+/** `decision` is typed as it stands. */
+export const approveCommand = (storePath: string, sessionId: string, callId: string, decision: string): string =>
+  onStore(`approve ${sessionId} ${shellWord(callId)} ${decision}`, storePath);
 export const topCommand = (storePath: string): string => onStore("top", storePath);
 export const inspectCommand = (storePath: string): string =>
   `turnkeeper sessions recover --source ${shellWord(storePath)} --inspect-only`;

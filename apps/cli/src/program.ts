@@ -208,6 +208,22 @@ function addWatchCommands(command: MakeCommand, program: Command, start: Start):
     .addOption(homeOption())
     .addOption(storeOption())
     .action((id, flags) => start(async (io) => (await import("./commands/stop.ts")).stop(io, id, flags)));
+  command(
+    program,
+    "approve",
+    "answer a call that a turn waits for, whatever process asked",
+    "turnkeeper approve first call-1 allow",
+  )
+    .addArgument(sessionId())
+    .addArgument(new Argument("<call>", "the call's id, as why shows it"))
+    .addArgument(new Argument("<decision>", "allow or deny").choices(["allow", "deny"]))
+    .addOption(new Option("--turn <id>", "only a call of this turn"))
+    .addOption(jsonOption("print one JSON object"))
+    .addOption(homeOption())
+    .addOption(storeOption())
+    .action((id, call, decision, flags) =>
+      start(async (io) => (await import("./commands/approve.ts")).approve(io, id, call, decision, flags)),
+    );
   command(program, "top", "show the turns that run, refreshed on a terminal", "turnkeeper top")
     .addOption(jsonOption("print one line each, once"))
     .addOption(homeOption())

@@ -1,5 +1,5 @@
 import path from "node:path";
-import type { AnyTool, ToolDefinition } from "@turnkeeper/agent-core";
+import type { AnyTool } from "@turnkeeper/agent-core";
 import { systemHost } from "@turnkeeper/kernel";
 import type { ApprovalPolicy } from "@turnkeeper/tools";
 import type { McpServerOptions } from "@turnkeeper/tools/mcp";
@@ -50,7 +50,6 @@ export async function openToolSet(io: CommandIo, context: CommandContext, audien
   );
   const enabled = new Set<string>(tools.enabled);
   const policy = approvalPolicy(tools.approval);
-  const workspace = workingFolderOf(io);
   const isOffered = ({ name }: AnyTool): boolean => audience === "terminal" || isForHttp(name, context.config);
   const mayHaveServers =
     audience === "terminal" || context.config.gateway.tools.some((name) => name.startsWith("mcp__"));
@@ -58,7 +57,7 @@ export async function openToolSet(io: CommandIo, context: CommandContext, audien
   const offered = [...all.filter(({ name }) => enabled.has(name)), ...servers.tools].filter(isOffered);
   return {
     policy,
-    tools: offered.map((tool) => underPolicy(tool, policy, workspace)),
+    tools: offered,
     close: () => servers.close(),
   };
 }
@@ -89,17 +88,5 @@ function serverOptionsOf(server: McpServerConfig, io: CommandIo): McpServerOptio
     passEnvironment: pass_environment,
     startTimeoutMs: start_timeout_s === undefined ? undefined : start_timeout_s * 1000,
     callTimeoutMs: timeout_s === undefined ? undefined : timeout_s * 1000,
-  };
-}
-
-/** The tool, whose calls need approval as the rules say; what becomes of those that do is asked for each. */
-function underPolicy(tool: AnyTool, policy: ApprovalPolicy, workspace: string): AnyTool {
-  // A list of tools forgets each tool's input type; the value was checked by that same tool's schema.
-  const { needsApproval: own = false, ...definition } = tool as ToolDefinition;
-  const needs = (input: unknown): boolean => (typeof own === "function" ? own(input) : own);
-  return {
-    ...definition,
-    needsApproval: (input: unknown) =>
-      policy.decide({ name: tool.name, input, workspace, needsApproval: needs(input) }).decision !== "allow",
   };
 }

@@ -242,11 +242,11 @@ describe("a chat on a terminal", () => {
     );
     type("hello\r");
     await chat.sees(
-      /shell asks to run:[^]*command: touch made\[2K[^]*Allow\? \[y\]es, \[n\]o, \[a\]lways shell/,
+      /shell asks to run:[^]*command: touch made\\u\{1b\}\[2K[^]*Allow\? \[y\]es, \[n\]o, \[a\]lways shell/,
       "screen",
     );
     type("/why\r");
-    await chat.sees(/Allow\?[^]*The turn waits for somebody to allow or deny shell[^]*Allow\?/, "screen");
+    await chat.sees(/Allow\?[^]*The turn waits until somebody allows or denies it[^]*Allow\?/, "screen");
     type("what?\r");
     await chat.sees(/Allow\?[^]*what\?[^]*Allow\?/, "screen");
     type("n\r");

@@ -9,14 +9,20 @@ import type { GatewayParts } from "./gateway-parts.ts";
 import { Refusal, retryLater } from "./refusal.ts";
 import { defineRoute } from "./route.ts";
 import type { Route } from "./route.ts";
-import { sessionPath } from "./session-path.ts";
+import { callPath, sessionPath } from "./session-path.ts";
 
 interface TurnRequest {
   readonly input: string;
   readonly inputId?: string | undefined;
   readonly onBusy?: OnBusy | undefined;
   readonly waitTimeoutMs?: number | undefined;
+  readonly approval?: "ask" | "deny" | undefined;
   readonly stopWhenGone?: boolean | undefined;
+}
+
+interface ApprovalRequest {
+  readonly decision: "allow" | "deny";
+  readonly turnId?: string | undefined;
 }
 
 const turnRequest: z.ZodType<TurnRequest> = z.strictObject({
@@ -32,6 +38,12 @@ const turnRequest: z.ZodType<TurnRequest> = z.strictObject({
     .optional()
     .describe("What to do while another turn runs on the session. Default: wait."),
   waitTimeoutMs: z.number().nonnegative().max(86_400_000).optional().describe("How long to wait for a busy session."),
+  approval: z
+    .enum(["ask", "deny"])
+    .optional()
+    .describe(
+      "What becomes of calls that need approval: the turn waits for an answer to each, or they are denied. Default: ask where events are streamed, else deny.",
+    ),
   stopWhenGone: z
     .boolean()
     .optional()
@@ -40,6 +52,11 @@ const turnRequest: z.ZodType<TurnRequest> = z.strictObject({
 
 const stopRequest: z.ZodType<{ readonly hard?: boolean | undefined }> = z.strictObject({
   hard: z.boolean().optional().describe("At once, without letting a tool finish."),
+});
+
+const approvalRequest: z.ZodType<ApprovalRequest> = z.strictObject({
+  decision: z.enum(["allow", "deny"]),
+  turnId: z.string().optional().describe("Only a call of this turn. Default: whichever asks now."),
 });
 
 const turnFinished: z.ZodType = z.looseObject({
@@ -109,12 +126,13 @@ export function turnRoutes({ agent, calls, streams, store }: GatewayParts): read
     refusals: [409, 413, 415, 429],
     handle: async ({ params, body, headers }, reply) => {
       const { input, inputId, onBusy, waitTimeoutMs, stopWhenGone = false } = body;
+      const isStream = wantsEvents(headers.accept);
       const options: RunOptions = {
         ...(inputId === undefined ? {} : { inputId }),
         ...(onBusy === undefined ? {} : { onBusy }),
         ...(waitTimeoutMs === undefined ? {} : { waitMs: waitTimeoutMs }),
+        approval: body.approval ?? (isStream ? "ask" : "deny"),
       };
-      const isStream = wantsEvents(headers.accept);
       if (isStream) streams.checkRoom();
       const turn = await calls.run(params.sessionId, input, options);
       if (stopWhenGone) watchClient(reply, turn);
@@ -145,5 +163,33 @@ export function turnRoutes({ agent, calls, streams, store }: GatewayParts): read
       return reply.code(202).send({ turnId: turn.turnId });
     },
   });
-  return [runTurn, stopTurn];
+  const answerCall = defineRoute({
+    method: "POST",
+    path: "/v1/sessions/{sessionId}/approvals/{callId}",
+    name: "answerCall",
+    summary: "Allows or denies a call that a turn waits for, whatever process asked; the first answer counts.",
+    params: callPath,
+    body: approvalRequest,
+    answers: {
+      200: {
+        description: "It is stored. `open` are the calls that the turn still waits for.",
+        schema: z.object({ turnId: z.string(), open: z.array(z.string()), isResumed: z.boolean() }),
+      },
+    },
+    refusals: [404, 409],
+    handle: async ({ params, body }) => {
+      const { decision, turnId } = body;
+      const answer = { decision, by: "http", ...(turnId === undefined ? {} : { turnId }) };
+      const outcome = await agent.answer(params.sessionId, params.callId, answer);
+      switch (outcome.kind) {
+        case "recorded":
+          return { turnId: outcome.turn.turnId, open: [...outcome.openCallIds], isResumed: outcome.isResumed };
+        case "already-answered":
+          throw new Refusal(409, "already_answered", `The call was answered before: ${outcome.answer.decision}.`);
+        case "nothing-asked":
+          throw new Refusal(404, "nothing_asked", "Nobody is asked about this call on this session.");
+      }
+    },
+  });
+  return [runTurn, stopTurn, answerCall];
 }

@@ -3,13 +3,14 @@ import type { Host } from "@turnkeeper/kernel";
 import type { ResolvedModel } from "@turnkeeper/models";
 import { sharedScheduler } from "@turnkeeper/periodic-scheduler";
 import type { SharedScheduler } from "@turnkeeper/periodic-scheduler";
-import type { RequestStopResult, StateStore } from "@turnkeeper/state-store";
+import type { CallDecision, RequestStopResult, RunningTurn, StateStore } from "@turnkeeper/state-store";
 import { openProcessPresence } from "@turnkeeper/turn-lease";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
 import { BackgroundReviews } from "./background/background-reviews.ts";
 import type { Review } from "./background/background-reviews.ts";
 import { sessionTitles } from "./background/session-titles.ts";
+import type { ApprovalAnswer, ApprovalOutcome } from "./answer-approval.ts";
 import { compactionByHand } from "./compaction/compaction-by-hand.ts";
 import { readContextUsage } from "./context-usage.ts";
 import type { ContextUsage } from "./context-usage.ts";
@@ -24,6 +25,7 @@ import type { AgentOptions, ResolvedAgentOptions } from "./options.ts";
 import type { TurnEvent } from "./events.ts";
 import type { EndProcesses } from "./process-marker.ts";
 import type { CloseOptions, TurnBody } from "./session-runner.ts";
+import type { ApprovalPolicy } from "./tool-call.ts";
 import { toolSet } from "./tool-input.ts";
 import type { ToolSet } from "./tool-input.ts";
 import type { AnyTool } from "./tool.ts";
@@ -55,6 +57,8 @@ export interface AgentDeps extends MachineryDeps {
   readonly titleModel?: ResolvedModel;
   /** Looks over each conversation whose turn was answered, in the background. */
   readonly review?: Review;
+  /** Which calls run, are denied, or ask for approval. Default: what `needsApproval` of their tools says. */
+  readonly approvalPolicy?: ApprovalPolicy | undefined;
 }
 
 export interface Agent extends AsyncDisposable {
@@ -84,6 +88,11 @@ export interface Agent extends AsyncDisposable {
    * called and whether anybody did, until disposed. It is called in the middle of the turn: it must be quick.
    */
   observe(listener: (event: TurnEvent) => void): Disposable;
+  /**
+   * Allows or denies a call that a suspended turn asks about, whoever asked; the first answer counts. Once all are
+   * answered the turn goes on: in the process that asked, where it lives, else here.
+   */
+  answer(sessionId: string, callId: string, answer: ApprovalAnswer): Promise<ApprovalOutcome>;
   /** Resolves once every turn and every queued input that this agent must run has ended, and what looks them over. */
   idle(): Promise<void>;
   /**
@@ -99,6 +108,14 @@ interface LoopParts {
   readonly scheduler: SharedScheduler;
   readonly model: ResolvedModel;
   readonly tools: ToolSet;
+  readonly policy: ApprovalPolicy | undefined;
+}
+
+function decisionsOf(turn: RunningTurn | undefined): ReadonlyMap<string, CallDecision> {
+  const answered = (turn?.approvals ?? []).flatMap(({ callId, answer }) =>
+    answer ? [[callId, answer.decision] as const] : [],
+  );
+  return new Map(answered);
 }
 
 /** A turn of our loop that runs here. */
@@ -141,6 +158,7 @@ function loopBody(
   const delegationSettings = { ...options.delegation, lookEveryMs: lookEveryMsOf(options.liveness?.timeoutMs) };
   const silenceMs = parts.model.silenceMs ?? options.liveness?.timeoutMs ?? 600_000;
   return {
+    resumes: true,
     run: async (scope, start) => {
       reviews.cancel(scope.sessionId);
       const { conversation, soFar } = await conversations.upTo(start.input, start.revision);
@@ -148,7 +166,7 @@ function loopBody(
       running.set(scope.sessionId, { conversation, clock: scope.clock, isChild });
       const delegation = new TurnDelegation(delegationDeps, delegationSettings, scope, start);
       const loop = new TurnLoop(
-        { ...parts, approval, delegation, emit },
+        { ...parts, approval, delegation, decisions: decisionsOf(start.resumed), emit },
         { ...loopOptions(options, isChild), silenceMs },
         scope,
         conversation,
@@ -156,11 +174,12 @@ function loopBody(
       );
       return loop.run();
     },
-    ended: (sessionId, { ending, revision }) => {
+    ended: (sessionId, conducted) => {
       const { conversation, isChild } = running.get(sessionId) ?? {};
       running.delete(sessionId);
       // A child has done its work: nobody waits for its next turn, and a thousand conversations are much to keep.
-      if (isChild) return;
+      if (isChild || conducted.suspended) return;
+      const { ending, revision } = conducted;
       // Only an answered turn wrote exactly what the loop holds; after any other the store may have closed calls.
       if (!conversation || revision === undefined || ending.outcome !== "answered") return;
       conversations.remember(sessionId, revision, conversation);
@@ -205,7 +224,8 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
   const tools = toolSet(deps.tools ?? []);
   const { closeOwn, ...machinery } = await openMachinery(deps);
   const { store, host, scheduler } = machinery;
-  const parts = { store, host, scheduler, model: deps.model, tools };
+  const { approvalPolicy: policy } = deps;
+  const parts = { store, host, scheduler, model: deps.model, tools, policy };
   const reviews = new BackgroundReviews([
     ...(deps.titleModel ? [sessionTitles({ store, host, model: deps.titleModel })] : []),
     ...(deps.review ? [deps.review] : []),
@@ -224,6 +244,7 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
   return {
     run: (sessionId, input, runOptions) => dispatcher.run(sessionId, input, runOptions),
     compact: (sessionId) => dispatcher.runWithoutInput(sessionId, compactionByHand(parts, resolved)),
+    answer: (sessionId, callId, answer) => dispatcher.answer(sessionId, callId, answer),
     context: (sessionId) => readContextUsage(parts, resolved.compaction, checkedSessionId(sessionId)),
     stop: (sessionId, stopOptions) => dispatcher.stop(sessionId, stopOptions),
     runWaiting: async ({ sessionCount = 100 } = {}) => dispatcher.runWaiting(checkedCount(sessionCount)),

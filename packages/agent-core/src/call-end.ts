@@ -1,8 +1,9 @@
 import { CodedError } from "@turnkeeper/kernel";
-import type { Runner } from "@turnkeeper/state-store";
+import type { Runner, SuspendedTurn } from "@turnkeeper/state-store";
 import { durationText } from "./duration-text.ts";
 import type { HolderView } from "./events.ts";
 import type { CallEnd, TurnCall } from "./turn-call.ts";
+import { openQuestions } from "./open-questions.ts";
 
 export function endOfStoreFailure(error: unknown): CallEnd {
   if (CodedError.is(error)) return { outcome: "failed", reason: error.code, detail: error.message };
@@ -29,6 +30,12 @@ export const leftTurn: CallEnd = {
   detail: "Shut down. The turn runs on in its process; ask with the same input id how it ended.",
 };
 
+/** The agent was closed while the input's turn waits for approval. */
+export const leftSuspended: CallEnd = {
+  ...shutDownEnd,
+  detail: "Shut down. The turn waits for approval, and goes on where the session is used next once all is answered.",
+};
+
 /** The turn was asked to stop hard, and its process does not answer. */
 export function unansweredStopEnd(holder: HolderView): CallEnd {
   const detail = `The turn was asked to stop, but its process (pid ${holder.pid} on ${holder.host}) does not answer; it ends once that goes on. Ask with the same input id how it ended.`;
@@ -44,7 +51,13 @@ function heldBy(holder: HolderView, { instanceId }: Pick<Runner, "instanceId">):
 }
 
 /** `reject` on a busy session: nothing was stored. */
-export function refusedEnd(holder: HolderView | undefined, runner: Pick<Runner, "instanceId">): CallEnd {
+export function refusedEnd(
+  holder: HolderView | undefined,
+  runner: Pick<Runner, "instanceId">,
+  suspended?: SuspendedTurn,
+): CallEnd {
+  const [asked] = suspended ? openQuestions(suspended) : [];
+  if (asked) return { ...sessionBusy, detail: `It waits for approval of ${asked.name} (call ${asked.callId}).` };
   return { ...sessionBusy, ...(holder ? { detail: `It is ${heldBy(holder, runner)}. Try again.` } : {}) };
 }
 

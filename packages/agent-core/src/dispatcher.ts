@@ -7,7 +7,10 @@ import type {
   ParentCall,
   RequestStopResult,
   Runner,
+  SuspendedTurn,
 } from "@turnkeeper/state-store";
+import { answerApproval } from "./answer-approval.ts";
+import type { ApprovalAnswer, ApprovalOutcome } from "./answer-approval.ts";
 import { endOfStoreFailure, refusedEnd, shutDownEnd } from "./call-end.ts";
 import { reportDefect } from "./defect.ts";
 import type { TurnEvent } from "./events.ts";
@@ -208,21 +211,22 @@ export class Dispatcher implements AsyncDisposable {
       const request = { sessionId, inputId, text, onBusy, runner: this.#runner, ...child };
       const offer = await offerInput({ ...this.#deps, closing: this.#closing.signal }, request);
       if (offer.kind === "busy")
-        return call.finish(refusedEnd(offer.lease?.holder ?? offer.head?.runner, this.#runner));
+        return call.finish(refusedEnd(offer.lease?.holder ?? offer.head?.runner, this.#runner, offer.suspended));
       if (offer.kind === "conflict") {
         const detail = `Input id ${inputId} was used with other content in session ${sessionId}; nothing was stored.`;
         return call.finish({ outcome: "failed", reason: "input_id_conflict", detail });
       }
       const mayLeave = leavesWhenBusy(onBusy) && offer.kind === "known" && (await this.#isBusyWith(offer));
-      if (mayLeave && onBusy === "reject") return call.finish(refusedEnd(offer.lease?.holder, this.#runner));
+      if (mayLeave && onBusy === "reject")
+        return call.finish(refusedEnd(offer.lease?.holder, this.#runner, offer.suspended));
       call.emit({ type: "input.accepted", inputId });
       // Accepted: from here on somebody is responsible for it, whatever else fails.
       if (mayLeave) return await this.#leave(call, offer.input);
       await this.#place(call, offer);
       const isWanted = !call.stopRequest && !this.#closing.signal.aborted;
       // A turn is in the way of what waits alone: the one that has the input answers it, and after the end none is (INT-2).
-      const isInTheWay = offer.input.state === "pending" && offer.lease !== undefined;
-      if (onBusy === "interrupt" && isInTheWay && isWanted) await this.#interruptForMessage(offer.lease);
+      const inTheWay = offer.input.state === "pending" ? (offer.lease ?? offer.suspended) : undefined;
+      if (onBusy === "interrupt" && inTheWay && isWanted) await this.#interruptForMessage(inTheWay);
     } catch (error) {
       call.finish(endOfStoreFailure(error));
     }
@@ -242,9 +246,10 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   /** Whether a repeat whose caller does not wait may leave: its input has a process that runs it, or will. */
-  async #isBusyWith({ input, lease }: Extract<OfferResult, { kind: "known" }>): Promise<boolean> {
+  async #isBusyWith({ input, lease, suspended }: Extract<OfferResult, { kind: "known" }>): Promise<boolean> {
     if (input.state === "settled") return false;
-    if (lease !== undefined || input.state === "taken") return lease !== undefined;
+    if (lease !== undefined || suspended !== undefined) return true;
+    if (input.state === "taken") return false;
     const { runner } = input;
     // An orphan of a free session stands behind a live waiter, or the offer would have adopted it.
     if (runner === undefined) return true;
@@ -266,7 +271,7 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   /** Asks the turn that was in the way to make way. Where that fails the message merely waits for its end. */
-  async #interruptForMessage({ sessionId, fencingToken }: LeaseView): Promise<void> {
+  async #interruptForMessage({ sessionId, fencingToken }: LeaseView | SuspendedTurn): Promise<void> {
     const stop = { hard: false, reason: "user-message", by: `pid ${this.#runner.pid}`, fencingToken } as const;
     try {
       await requestStop(this.#deps, sessionId, stop);
@@ -277,7 +282,12 @@ export class Dispatcher implements AsyncDisposable {
 
   async #follow(call: TurnCall): Promise<void> {
     const rejoin = async (back: TurnCall): Promise<void> => this.#place(back, await this.#adopt(back));
-    await followInput({ ...this.#deps, closing: this.#closing.signal, rejoin }, call);
+    const resume = (back: TurnCall, turn: SuspendedTurn): boolean => {
+      if (!this.#deps.body.resumes || this.#closing.signal.aborted) return false;
+      this.#runnerOf(back.request.sessionId).resume(back, turn);
+      return true;
+    };
+    await followInput({ ...this.#deps, closing: this.#closing.signal, rejoin, resume }, call);
   }
 
   async #adopt(call: TurnCall): Promise<Extract<OfferResult, { kind: "accepted" | "known" }>> {
@@ -340,7 +350,25 @@ export class Dispatcher implements AsyncDisposable {
     const checked = checkedSessionId(sessionId);
     // A turn that died with its process does not run: it is settled, and nobody is told that it will stop.
     await reapTurns(this.#deps, checked).catch(reportDefect);
-    return requestStop(this.#deps, checked, { hard, reason: "user-stop", by });
+    const result = await requestStop(this.#deps, checked, { hard, reason: "user-stop", by });
+    // It waited for approval, held by nobody: what waits behind it, and names nobody, is left to whoever stopped it.
+    if (result.kind === "stopped" && result.pendingCount > 0 && result.head === undefined) this.#runHere(checked);
+    return result;
+  }
+
+  /** Answers a call; where nobody lives who asked, the turn goes on here once nothing is open. */
+  async answer(sessionId: string, callId: string, answer: ApprovalAnswer): Promise<ApprovalOutcome> {
+    const { decision, turnId, by = `pid ${this.#runner.pid}` } = answer;
+    const request = { sessionId: checkedSessionId(sessionId), callId, decision, by };
+    const outcome = await answerApproval(this.#deps, { ...request, ...(turnId === undefined ? {} : { turnId }) });
+    const isLeft = outcome.kind === "recorded" && outcome.openCallIds.length === 0 && !outcome.isResumed;
+    if (!isLeft || !this.#deps.body.resumes || this.#closing.signal.aborted) return outcome;
+    this.#runHere(sessionId);
+    return { ...outcome, isResumed: true };
+  }
+
+  #runHere(sessionId: string): void {
+    if (!this.#closing.signal.aborted) this.#runnerOf(sessionId).runOrphans();
   }
 
   async idle(): Promise<void> {

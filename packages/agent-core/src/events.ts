@@ -10,7 +10,13 @@ export type HolderView = Pick<LeaseView["holder"], "pid" | "host" | "instanceId"
 /** What happens in one call to `run`, in order. Every event has `type`, `sessionId`, `at` and, once there is one, `turnId`. */
 export type TurnEventBody =
   | { readonly type: "input.accepted"; readonly inputId: string }
-  | { readonly type: "turn.waiting"; readonly holder?: HolderView; readonly elapsedMs: number }
+  /** Somebody has the session; nobody holds it where its turn waits for approval of `awaits`. */
+  | {
+      readonly type: "turn.waiting";
+      readonly holder?: HolderView;
+      readonly awaits?: readonly string[];
+      readonly elapsedMs: number;
+    }
   | { readonly type: "turn.started"; readonly fencingToken: number }
   | { readonly type: "text.delta"; readonly text: string }
   | { readonly type: "reasoning.delta"; readonly text: string }
@@ -28,7 +34,18 @@ export type TurnEventBody =
   /** An observation, never a verdict. */
   | { readonly type: "turn.stalled"; readonly idleMs: number; readonly lastProgress: string }
   | { readonly type: "turn.resumed" }
-  | { readonly type: "approval.requested"; readonly callId: string }
+  /**
+   * The turn is suspended until this call, and whatever else it asks about, is allowed or denied. With `childSessionId`
+   * it is a subagent's turn: the answer goes there.
+   */
+  | {
+      readonly type: "approval.requested";
+      readonly callId: string;
+      readonly name: string;
+      readonly input: JsonValue;
+      readonly childSessionId?: string;
+      readonly childTurnId?: string;
+    }
   /** The call has a child, a session of its own: it is steered and stopped by that id. */
   | { readonly type: "child.started"; readonly callId: string; readonly childSessionId: string }
   | {

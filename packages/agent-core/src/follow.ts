@@ -1,8 +1,9 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
-import type { InputRecord, PendingInput, Runner, TakenInput, TurnRecord } from "@turnkeeper/state-store";
+import type { InputRecord, PendingInput, Runner, SuspendedTurn, TakenInput, TurnRecord } from "@turnkeeper/state-store";
 import { endOfStoreFailure, leftInQueue, leftTurn, shutDownEnd, unansweredStopEnd, unfollowedEnd } from "./call-end.ts";
 import { reportDefect } from "./defect.ts";
+import { openQuestions } from "./open-questions.ts";
 import { reapTurns } from "./reaper.ts";
 import type { ReapDeps } from "./reaper.ts";
 import { requestStop } from "./stop.ts";
@@ -24,12 +25,14 @@ export type FollowDeps = ReapDeps & {
   readonly closing: AbortSignal;
   /** Gives a call back to the runner of its session: its input is pending and has nobody else to run it. */
   readonly rejoin: (call: TurnCall) => Promise<void>;
+  /** Gives it to that runner to go on with its turn, which waited for answers; false: it cannot. */
+  readonly resume: (call: TurnCall, turn: SuspendedTurn) => boolean;
   /** Inputs of the session may still name this runner, and are to be left to others. */
   readonly leaveLater: (sessionId: string) => void;
 };
 
 /** Where the call is handed to, or how it ends; nothing: it goes on. */
-type Look = { readonly end: CallEnd } | "rejoin" | undefined;
+type Look = { readonly end: CallEnd } | "rejoin" | "resumed" | undefined;
 
 /**
  * Follows an input that somebody else runs to its durable end. A holder or runner that dies on the way is noticed: its
@@ -43,12 +46,15 @@ type Look = { readonly end: CallEnd } | "rejoin" | undefined;
  *   | taken by a turn      | asks exactly that turn; hard | ends the following    | goes on to the turn's end  |
  *   |                      | and unanswered: ends the     |                       |                            |
  *   |                      | following, after a grace     |                       |                            |
+ *   | taken by a turn that | ends the turn                | ends the following    | questions are told; once   |
+ *   |  waits for approval  |                              |                       | all are answered: goes on  |
  *   | settled              | ends as it was stored        | so                    | so                         |
  */
 class Following {
   readonly #deps: FollowDeps;
   readonly #call: TurnCall;
   #turn: TurnRecord | undefined;
+  readonly #asked = new Set<string>();
   #hasWaitedOut = false;
   #told: StopOptions | undefined;
   #toldAtMs = Number.POSITIVE_INFINITY;
@@ -77,7 +83,7 @@ class Following {
       let look: Look;
       while (!(look = await this.#look())) await this.#pause();
       if (look === "rejoin") await rejoin(call);
-      else call.finish(look.end);
+      else if (look !== "resumed") call.finish(look.end);
     } finally {
       closing.removeEventListener("abort", this.#ring);
     }
@@ -96,14 +102,35 @@ class Following {
 
   async #lookAtTurn({ sessionId, turnId }: TakenInput): Promise<Look> {
     const { store, closing } = this.#deps;
-    // Read once: neither its token nor its holder changes.
-    if (this.#turn?.turnId !== turnId) this.#turn = await store.turns.read(sessionId, turnId);
+    const isDue = this.#isJudgementDue();
+    // It may be suspended, and then go on under another grant.
+    const isKnown = this.#turn?.turnId === turnId && this.#turn.state === "running" && !isDue;
+    if (!isKnown) this.#turn = await store.turns.read(sessionId, turnId);
     if (this.#turn) await this.#passStopOn(this.#turn);
     if (closing.aborted) return { end: leftTurn };
     if (this.#turn && (await this.#isStopUnanswered(this.#turn))) return { end: unansweredStopEnd(this.#turn.holder) };
     if (this.#hasWaitedOut) return { end: unfollowedEnd(this.#call) };
+    if (this.#turn?.state === "suspended") return this.#lookAtQuestions(this.#turn);
     this.#call.waiting(this.#turn?.holder);
-    if (this.#isJudgementDue()) await this.#reap(sessionId);
+    if (isDue) await this.#reap(sessionId);
+    return undefined;
+  }
+
+  /** Tells what is asked, once; with nothing left to ask the turn goes on, here unless another is first. */
+  async #lookAtQuestions(turn: SuspendedTurn): Promise<Look> {
+    const questions = openQuestions(turn);
+    if (questions.length === 0) return this.#deps.resume(this.#call, turn) ? "resumed" : undefined;
+    this.#call.waiting(undefined, turn);
+    const untold = questions.filter(({ callId }) => !this.#asked.has(callId));
+    if (untold.length === 0) return undefined;
+    const { sessionId, turnId } = turn;
+    const { entries } = await this.#deps.store.transcript.load(sessionId, { turnId, all: true });
+    const parts = entries.flatMap(({ body }) => (body.role === "assistant" ? body.parts : []));
+    const calls = new Map(parts.flatMap((part) => (part.type === "tool-call" ? [[part.callId, part] as const] : [])));
+    for (const { callId, name } of untold) {
+      this.#asked.add(callId);
+      this.#call.emit({ type: "approval.requested", callId, name, input: calls.get(callId)?.input ?? null });
+    }
     return undefined;
   }
 
@@ -112,7 +139,12 @@ class Following {
     const { stopRequest } = this.#call;
     if (!stopRequest || stopRequest === this.#told) return;
     const { hard = false, by = "caller" } = stopRequest;
-    await requestStop(this.#deps, sessionId, { hard, reason: "user-stop", by, fencingToken });
+    const asked = await requestStop(this.#deps, sessionId, { hard, reason: "user-stop", by, fencingToken });
+    if (asked.kind === "nothing-running") {
+      // It has ended, or goes on under another grant, which is to be asked.
+      this.#turn = undefined;
+      return;
+    }
     this.#told = stopRequest;
     this.#toldAtMs = this.#deps.host.clock.monotonicMs();
   }

@@ -11,7 +11,9 @@ export type { Review, ReviewedConversation } from "./background/background-revie
 export type { ChildResult, Delegate, DelegateOptions } from "./delegation/turn-delegation.ts";
 export { defineTool } from "./tool.ts";
 export type { AnyTool, SchemaResult, StandardSchema, ToolContext, ToolDefinition, ToolTraits } from "./tool.ts";
-export type { Approval, ApprovalRequest } from "./tool-call.ts";
+export { answerApproval } from "./answer-approval.ts";
+export type { ApprovalAnswer, ApprovalOutcome } from "./answer-approval.ts";
+export type { Approval, ApprovalPolicy, PolicyCall } from "./tool-call.ts";
 export type { EndProcesses, ProcessMarker } from "./process-marker.ts";
 export { checkedSessionId } from "./session-id.ts";
 export { requestStop } from "./stop.ts";

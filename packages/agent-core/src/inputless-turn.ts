@@ -1,3 +1,4 @@
+import { CodedError } from "@turnkeeper/kernel";
 import type { HandOver } from "@turnkeeper/state-store";
 import { acquireTurnLease } from "@turnkeeper/turn-lease";
 import type { GrantedLease } from "@turnkeeper/turn-lease";
@@ -118,6 +119,8 @@ async function conduct(
     },
   );
   removeListener();
+  if (conducted.suspended)
+    throw new CodedError("STORE_CONTRACT", `Turn ${turnId} answers no message, and nobody is asked about it.`);
   const { entries: _entries, ...end } = conducted.ending;
   call.finish(end);
   return conducted.handOver;

@@ -1,5 +1,5 @@
 import { CodedError } from "@turnkeeper/kernel";
-import type { HandOver, Runner, TakenInput } from "@turnkeeper/state-store";
+import type { HandOver, Runner, RunningTurn, SuspendedTurn, TakenInput } from "@turnkeeper/state-store";
 import { acquireTurnLease } from "@turnkeeper/turn-lease";
 import type { TurnLeaseResult } from "@turnkeeper/turn-lease";
 import { createProgressClock } from "@turnkeeper/turn-liveness";
@@ -11,9 +11,10 @@ import type { Approval } from "./tool-call.ts";
 import { onBehalfOf } from "./reentry.ts";
 import { reportDefect } from "./defect.ts";
 import { withKnownOutcome } from "./unknown-outcome.ts";
-import type { TurnCall } from "./turn-call.ts";
+import { requestStop } from "./stop.ts";
+import type { StopOptions, TurnCall } from "./turn-call.ts";
 import { conductTurn } from "./turn-machinery.ts";
-import type { ConductedTurn, TurnDeps, TurnEnding, TurnScope } from "./turn-machinery.ts";
+import type { ConductedTurn, TurnDeps, TurnEnding, TurnPause, TurnScope } from "./turn-machinery.ts";
 import { WaitingCalls } from "./waiting-calls.ts";
 
 type Granted = Extract<TurnLeaseResult, { kind: "granted" }>;
@@ -26,12 +27,16 @@ export interface TurnStart {
   readonly approval: Approval;
   /** It is the task of a child that runs for its parent's call. */
   readonly isChild: boolean;
+  /** The turn as it goes on, with the answers that it waited for; absent for one that begins. */
+  readonly resumed?: RunningTurn;
   readonly emit: (event: TurnEventBody) => void;
 }
 
 /** What runs inside a turn: our loop, or somebody else's. */
 export interface TurnBody {
-  run(scope: TurnScope, start: TurnStart): Promise<TurnEnding>;
+  run(scope: TurnScope, start: TurnStart): Promise<TurnEnding | TurnPause>;
+  /** Whether it can go on with a turn that another body of its kind has paused. */
+  readonly resumes: boolean;
   /** Told how the turn was written down. */
   ended?(sessionId: string, conducted: ConductedTurn): void;
 }
@@ -100,7 +105,11 @@ export class SessionRunner {
       this.#acquiring?.abort();
       return this.#acquiring !== undefined;
     };
-    this.#waiting = new WaitingCalls({ ...deps, callBackRequest }, sessionId);
+    const stopSuspended = async ({ fencingToken }: SuspendedTurn, stop: StopOptions): Promise<void> => {
+      const { hard = false, by = "caller" } = stop;
+      await requestStop(deps, sessionId, { hard, reason: "user-stop", by, fencingToken });
+    };
+    this.#waiting = new WaitingCalls({ ...deps, callBackRequest, stopSuspended }, sessionId);
   }
 
   /** A call whose input is stored and names this runner. */
@@ -119,6 +128,12 @@ export class SessionRunner {
   /** Inputs wait that nobody was woken for: they are run here. */
   runOrphans(): void {
     this.#hasOrphans = true;
+    this.#start();
+  }
+
+  /** The turn that the call's input has waits no more for answers: it goes on here, or wherever another was first. */
+  resume(call: TurnCall, turn: SuspendedTurn): void {
+    this.#waiting.park([call], call.request.inputId, turn);
     this.#start();
   }
 
@@ -178,10 +193,10 @@ export class SessionRunner {
         ...lease,
         waitMs: competeMs,
         signal: this.#acquiring.signal,
-        begin: { turnId, runnerId: runner.runnerId },
+        begin: { turnId, runnerId: runner.runnerId, resumes: this.#deps.body.resumes },
         // Renewal needs evidence that the turn moves: a lease that is renewed for a stuck turn hides it.
         mayRenew: () => liveness === undefined || clock.hasEvidence(liveness.timeoutMs),
-        onWaiting: (view) => this.#waiting.heldBy(view.holder),
+        onWaiting: (view) => this.#waiting.heldBy(view.holder, view.suspended),
       },
     ).finally(() => {
       this.#acquiring = undefined;
@@ -189,7 +204,7 @@ export class SessionRunner {
     });
     switch (result.kind) {
       case "granted":
-        return this.#conduct(result, turnId, clock);
+        return this.#conduct(result, result.resumed?.turnId ?? turnId, clock);
       case "nothing-to-run":
         // Every input of this runner was taken or ended by somebody else.
         return this.#waiting.followAll();
@@ -200,7 +215,7 @@ export class SessionRunner {
   }
 
   async #conduct(granted: Granted, turnId: string, clock: ProgressClock): Promise<void> {
-    const { input, lease, predecessors } = granted;
+    const { input, lease, predecessors, resumed } = granted;
     if (!input) {
       await lease.release();
       throw new CodedError("STORE_CONTRACT", `The grant of session ${this.#sessionId} began no turn.`);
@@ -221,6 +236,7 @@ export class SessionRunner {
         turnId,
         clock,
         predecessors,
+        isResumed: resumed !== undefined,
         onInterrupt: (interrupt) => {
           this.#current = { inputId: input.inputId, interrupt };
           if (this.#closing === "stopping") this.#shutDown(interrupt);
@@ -243,9 +259,11 @@ export class SessionRunner {
         onResumed: () => emit({ type: "turn.resumed" }),
       },
       async (scope) => {
-        const approval = calls[0]?.request.approval ?? "deny";
+        // What was asked once, and answered from elsewhere, is asked in the same way again.
+        const approval = calls[0]?.request.approval ?? (resumed ? "ask" : "deny");
         const isChild = calls.some(({ request }) => request.parent !== undefined);
-        const start = { input, revision: granted.revision, approval, isChild, emit };
+        const going = resumed ? { resumed } : {};
+        const start = { input, revision: granted.revision, approval, isChild, emit, ...going };
         const callers = calls.flatMap((call) => call.callers);
         return onBehalfOf(callers, () => this.#deps.body.run(scope, start));
       },
@@ -253,6 +271,11 @@ export class SessionRunner {
     this.#current = undefined;
     this.#waiting.heldByNobody();
     this.#deps.body.ended?.(this.#sessionId, conducted);
+    if (conducted.suspended) {
+      const { suspended, asks } = conducted;
+      for (const ask of asks) emit({ type: "approval.requested", ...ask });
+      return this.#waiting.park(calls, input.inputId, suspended);
+    }
     this.#hasOrphans = this.#mustCompeteAgain(conducted.handOver);
     const { entries: _entries, stop, ...ending } = conducted.ending;
     const end = { ...ending, ...(stop ? { by: stop.by } : {}) };

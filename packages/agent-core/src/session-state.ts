@@ -88,7 +88,8 @@ export async function readSessionState(
 
 /** A turn that runs, with whether its process still works. */
 export interface RunningTurnState extends OpenTurnView {
-  readonly pulse: Pulse;
+  /** `asks`: nobody holds it, it waits for approval. */
+  readonly pulse: Pulse | "asks";
 }
 
 /** Every turn of the store that has not ended, oldest first. Nothing is changed, settled or woken by it. */
@@ -97,5 +98,10 @@ export async function readRunningTurns(deps: {
   readonly presence: ProcessPresence;
 }): Promise<readonly RunningTurnState[]> {
   const running = await deps.store.turns.running();
-  return Promise.all(running.map(async (view) => ({ ...view, pulse: await pulseOf(deps.presence, view.turn.holder) })));
+  return Promise.all(
+    running.map(async (view) => ({
+      ...view,
+      pulse: view.turn.state === "suspended" ? "asks" : await pulseOf(deps.presence, view.turn.holder),
+    })),
+  );
 }

@@ -5,15 +5,15 @@ import type { TurnDelegation } from "./delegation/turn-delegation.ts";
 import type { TurnEventBody } from "./events.ts";
 import { stubOf } from "./guardrails.ts";
 import type { GuardedCall, Guardrails, GuardJudgement } from "./guardrails.ts";
-import { notStarted, runToolCall } from "./tool-call.ts";
-import type { Approval, PreparedCall, ToolRunDeps } from "./tool-call.ts";
+import { notStarted, runToolCall, verdictOf } from "./tool-call.ts";
+import type { CallVerdict, PreparedCall, ToolRunDeps, VerdictDeps } from "./tool-call.ts";
 import type { TurnScope } from "./turn-machinery.ts";
 
 export interface ToolBatchDeps {
   readonly host: Host;
   readonly scope: TurnScope;
   readonly workspace: string;
-  readonly approval: Approval;
+  readonly verdicts: VerdictDeps;
   readonly guardrails: Guardrails;
   readonly delegation?: TurnDelegation | undefined;
   readonly emit: (event: TurnEventBody) => void;
@@ -49,15 +49,20 @@ function judged(body: ToolBody, { note, repeats }: GuardJudgement): ToolBody {
  * The calls of one step: at most `concurrency` at once, an exclusive one alone, and a result for each, stored in the
  * order the model gave the calls in, whatever order they ended in. After a stop, a judgement of the guardrails or a failure of
  * the store nothing starts (INT-2), and what did not start has its result too (PAIR-1).
+ *
+ * A call that asks for approval does not run, and neither does what must not overtake it: an exclusive call behind it, and
+ * whatever stands behind an exclusive one. All of these stay open, for the turn that is suspended over them (rule 7.19).
  */
 export class ToolBatch {
   readonly #deps: ToolBatchDeps;
   readonly #calls: readonly PreparedCall[];
   readonly #concurrency: number;
+  readonly #verdicts: readonly CallVerdict[];
   readonly #finished: (Finished | undefined)[] = [];
-  #storedCount = 0;
+  /** Calls that stay open, by their places. */
+  readonly #heldBack = new Set<number>();
+  readonly #stored = new Set<number>();
   #storing: Promise<void> = Promise.resolve();
-  #asking: Promise<unknown> = Promise.resolve();
   #failure: { readonly error: unknown } | undefined;
   #halt: GuardJudgement["halt"];
 
@@ -65,6 +70,7 @@ export class ToolBatch {
     this.#deps = deps;
     this.#calls = calls;
     this.#concurrency = concurrency;
+    this.#verdicts = calls.map((call) => verdictOf(deps.verdicts, call));
   }
 
   /** Why the turn must end, where the calls go round in circles. */
@@ -72,11 +78,23 @@ export class ToolBatch {
     return this.#halt;
   }
 
-  /** Resolves when every call has its stored result; rejects, once nothing of it runs any more, with what a write threw. */
+  /** The calls that ask for approval and have no result. */
+  get asking(): readonly PreparedCall[] {
+    return this.#calls.filter((_, index) => this.#heldBack.has(index) && this.#verdicts[index]?.kind === "ask");
+  }
+
+  /** The calls without a result: those that ask, and those that wait for them. */
+  get open(): readonly PreparedCall[] {
+    return this.#calls.filter((_, index) => this.#heldBack.has(index));
+  }
+
+  /** Resolves when every call that is not held back has its stored result; rejects, once nothing of it runs any more, with what a write threw. */
   async run(): Promise<void> {
     using _phase = this.#isOver ? undefined : this.#deps.scope.interrupt.enterPhase("tools");
     const running = new Set<Promise<void>>();
+    this.#holdBack();
     for (const [index, call] of this.#calls.entries()) {
+      if (this.#heldBack.has(index)) continue;
       const isExclusive = call.tool?.concurrency === "exclusive";
       while (running.size > (isExclusive ? 0 : this.#concurrency - 1)) await Promise.race(running);
       const work = this.#bringToResult(index, call).finally(() => running.delete(work));
@@ -85,7 +103,25 @@ export class ToolBatch {
     }
     await Promise.all(running);
     await this.#storing;
+    // Nobody is asked any more: what was to wait for an answer did not start.
+    const left = this.#isOver ? Array.from(this.#heldBack) : [];
+    for (const index of left) {
+      const call = this.#calls[index];
+      this.#heldBack.delete(index);
+      if (call) await this.#bringToResult(index, call);
+    }
     if (this.#failure) throw this.#failure.error;
+  }
+
+  #holdBack(): void {
+    let isBarred = false;
+    for (const [index, call] of this.#calls.entries()) {
+      const isExclusive = call.tool?.concurrency === "exclusive";
+      isBarred ||= isExclusive && this.#heldBack.size > 0;
+      const asks = this.#verdicts[index]?.kind === "ask";
+      if (isBarred || asks) this.#heldBack.add(index);
+      isBarred ||= isExclusive && asks;
+    }
   }
 
   get #isOver(): boolean {
@@ -102,13 +138,13 @@ export class ToolBatch {
           durationMs: undefined,
           notices: [],
         }
-      : await this.#run(call);
+      : await this.#run(call, this.#verdicts[index] ?? { kind: "deny" });
     this.#storing = this.#storing.then(() => this.#store());
     await this.#storing;
   }
 
-  async #run(call: PreparedCall): Promise<Finished> {
-    const { host, scope, workspace, approval, guardrails, emit } = this.#deps;
+  async #run(call: PreparedCall, verdict: CallVerdict): Promise<Finished> {
+    const { host, scope, workspace, guardrails, emit } = this.#deps;
     let startedAtMs: number | undefined;
     const told: string[] = [];
     let notices: readonly string[] = [];
@@ -116,9 +152,6 @@ export class ToolBatch {
       host,
       scope,
       workspace,
-      approval,
-      inTurn: (ask) => this.#inTurn(ask),
-      onApprovalRequested: (callId) => emit({ type: "approval.requested", callId }),
       onStarted: ({ callId, name, parsed }) => {
         startedAtMs = host.clock.monotonicMs();
         emit({ type: "tool.started", callId, name, input: parsed.stored });
@@ -132,7 +165,7 @@ export class ToolBatch {
     const place = guardrails.reserve(guarded(call));
     if (!place) deps.onStarted(call);
     const body = place
-      ? await runToolCall(deps, call)
+      ? await runToolCall(deps, call, verdict)
       : { role: "tool" as const, callId: call.callId, name: call.name, ...guardrails.refusalOf(guarded(call)) };
     const hasRun = startedAtMs !== undefined && body.status !== "denied" && call.parsed.kind === "valid";
     if (!hasRun) place?.rollback();
@@ -140,24 +173,19 @@ export class ToolBatch {
     return { body, durationMs, notices };
   }
 
-  /** One question at a time: a person cannot answer two. */
-  async #inTurn<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
-    const answer = this.#asking.then(ask);
-    this.#asking = answer.catch(() => {});
-    return answer;
-  }
-
   /** Stores what stands next in the order of the calls, as one step. Never rejects. */
   async #store(): Promise<void> {
     const ready: { readonly call: PreparedCall; readonly finished: Finished }[] = [];
-    for (let index = this.#storedCount; index < this.#calls.length; index++) {
-      const call = this.#calls[index];
+    const places: number[] = [];
+    for (const [index, call] of this.#calls.entries()) {
+      if (this.#stored.has(index) || this.#heldBack.has(index)) continue;
       const finished = this.#finished[index];
-      if (!call || !finished) break;
+      if (!finished) break;
       ready.push({ call, finished });
+      places.push(index);
     }
     if (ready.length === 0 || this.#failure) return;
-    this.#storedCount += ready.length;
+    for (const index of places) this.#stored.add(index);
     const { scope, emit, guardrails } = this.#deps;
     const results = ready.map(({ call, finished: { body, durationMs } }) => {
       const judgement = guardrails.observe(guarded(call), body);

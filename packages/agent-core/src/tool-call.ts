@@ -1,6 +1,6 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
-import type { JsonValue, ToolBody, ToolStatus } from "@turnkeeper/state-store";
+import type { CallDecision, JsonValue, ToolBody, ToolStatus } from "@turnkeeper/state-store";
 import type { Delegate } from "./delegation/turn-delegation.ts";
 import { insideTurn } from "./reentry.ts";
 import { parseArguments } from "./tool-input.ts";
@@ -8,19 +8,27 @@ import type { ParsedArguments, ToolSet } from "./tool-input.ts";
 import type { AnyTool, ToolContext, ToolDefinition } from "./tool.ts";
 import type { TurnScope } from "./turn-machinery.ts";
 
-/** What a person or a policy is asked before a call that needs approval. */
-export interface ApprovalRequest {
-  readonly sessionId: string;
-  readonly turnId: string;
-  readonly callId: string;
+/**
+ * What becomes of the calls that ask for approval: they run, they are denied, or the turn waits for an answer to each.
+ */
+export type Approval = "allow" | "deny" | "ask";
+
+/** What a policy is asked of each call. */
+export interface PolicyCall {
   readonly name: string;
-  readonly input: JsonValue;
-  /** Aborts when the turn is stopped: the question is moot then. */
-  readonly signal: AbortSignal;
+  readonly input: unknown;
+  /** Whether the tool asks for approval by itself. */
+  readonly needsApproval: boolean;
 }
 
-/** `allow` and `deny` for every call, or a question for each. */
-export type Approval = "allow" | "deny" | ((request: ApprovalRequest) => Promise<"allow" | "deny">);
+/** Decides on a call before anything of it runs. What it denies nobody can allow. */
+export type ApprovalPolicy = (call: PolicyCall) => Approval;
+
+/** What a call comes to before it starts. */
+export type CallVerdict =
+  | { readonly kind: Approval }
+  /** The policy, or the tool's own word on it, threw. */
+  | { readonly kind: "unclear"; readonly error: unknown };
 
 /** A call with its arguments checked, as it is stored before anything runs. */
 export interface PreparedCall {
@@ -35,10 +43,6 @@ export interface ToolRunDeps {
   readonly host: Host;
   readonly scope: TurnScope;
   readonly workspace: string;
-  readonly approval: Approval;
-  /** Asks when every question before it was answered. */
-  inTurn<Answer>(ask: () => Promise<Answer>): Promise<Answer>;
-  onApprovalRequested(callId: string): void;
   onStarted(call: PreparedCall): void;
   /** Hands tasks of this call to children. */
   readonly delegate: Delegate | undefined;
@@ -49,8 +53,6 @@ export interface ToolRunDeps {
 }
 
 const defaultBoundMs = 600_000;
-/** How long a person may take over an approval. */
-const approvalBoundMs = 3_600_000;
 /** How long a stopped tool may take to end before the turn goes on without it. */
 const softGraceMs = 5000;
 const hardGraceMs = 2000;
@@ -115,44 +117,29 @@ async function settledOrDetached(deps: ToolRunDeps, running: Promise<Settled>): 
   }
 }
 
-/** Rejects with the stop as soon as the turn is stopped; the answer to a question that is moot is nobody's business. */
-async function unlessStopped<Answer>(signal: AbortSignal, question: Promise<Answer>): Promise<Answer> {
-  let removeListener = (): void => {};
-  const stopped = new Promise<never>((_resolve, reject) => {
-    const stop = (): void => reject(signal.reason as Error);
-    if (signal.aborted) stop();
-    signal.addEventListener("abort", stop, { once: true });
-    removeListener = () => signal.removeEventListener("abort", stop);
-  });
-  try {
-    return await Promise.race([stopped, question]);
-  } finally {
-    removeListener();
-  }
+export interface VerdictDeps {
+  readonly policy: ApprovalPolicy | undefined;
+  readonly approval: Approval;
+  /** What was decided on calls that this turn asked about, by call. */
+  readonly decisions: ReadonlyMap<string, CallDecision>;
 }
 
-async function approved(deps: ToolRunDeps, call: PreparedCall, tool: ToolDefinition, value: unknown): Promise<boolean> {
-  const needs = typeof tool.needsApproval === "function" ? tool.needsApproval(value) : (tool.needsApproval ?? false);
-  if (!needs || deps.approval === "allow") return true;
-  if (deps.approval === "deny") return false;
-  const { approval } = deps;
-  const { sessionId, turnId, clock, interrupt } = deps.scope;
-  const { signal } = interrupt;
-  const question = deps.inTurn(async () => {
-    signal.throwIfAborted();
-    deps.onApprovalRequested(call.callId);
-    using _wait = clock.declareWait({ kind: "approval", name: call.name, boundMs: approvalBoundMs });
-    const { callId, name } = call;
-    return await unlessStopped(
-      signal,
-      approval({ sessionId, turnId, callId, name, input: call.parsed.stored, signal }),
-    );
-  });
-  const answer = await unlessStopped(signal, question);
-  // Whoever answers "deny" because the signal aborted has denied nothing: the call was not started.
-  signal.throwIfAborted();
-  clock.progress("approval", call.name);
-  return answer === "allow";
+const isDecidedByTool: ApprovalPolicy = ({ needsApproval }) => (needsApproval ? "ask" : "allow");
+
+/** What becomes of a call, by its tool, the policy, and what somebody has answered. Nothing runs yet. */
+export function verdictOf({ policy, approval, decisions }: VerdictDeps, call: PreparedCall): CallVerdict {
+  const { tool, parsed } = call;
+  // It ends in an error of ours, and has nothing to ask for.
+  if (!tool || parsed.kind === "invalid") return { kind: "allow" };
+  // A list of tools forgets each tool's input type; the value was checked by that same tool's schema.
+  const { name, needsApproval: own = false } = tool as ToolDefinition;
+  try {
+    const needsApproval = typeof own === "function" ? own(parsed.value) : own;
+    const wanted = (policy ?? isDecidedByTool)({ name, input: parsed.value, needsApproval });
+    return { kind: wanted === "ask" ? (decisions.get(call.callId) ?? approval) : wanted };
+  } catch (error) {
+    return { kind: "unclear", error };
+  }
 }
 
 function contextOf(deps: ToolRunDeps, call: PreparedCall): ToolContext {
@@ -208,7 +195,7 @@ export function notStarted(call: Pick<PreparedCall, "callId" | "name">, why = "t
  * Runs one prepared call to its one result. Nothing the tool does can end the turn: bad arguments, a throw, a refusal
  * and a tool that never ends all become results that the model sees. After a stop was observed nothing starts (INT-2).
  */
-export async function runToolCall(deps: ToolRunDeps, call: PreparedCall): Promise<ToolBody> {
+export async function runToolCall(deps: ToolRunDeps, call: PreparedCall, verdict: CallVerdict): Promise<ToolBody> {
   const settle = (settled: Settled): ToolBody => ({ role: "tool", callId: call.callId, name: call.name, ...settled });
   const { tool, parsed } = call;
   if (parsed.kind === "invalid" || !tool) {
@@ -218,7 +205,8 @@ export async function runToolCall(deps: ToolRunDeps, call: PreparedCall): Promis
   try {
     // A list of tools forgets each tool's input type; the value was checked by that same tool's schema.
     const typed = tool as ToolDefinition;
-    if (!(await approved(deps, call, typed, parsed.value))) {
+    if (verdict.kind === "unclear") throw verdict.error;
+    if (verdict.kind !== "allow") {
       deps.onStarted(call);
       return settle({
         status: "denied",

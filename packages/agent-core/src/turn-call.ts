@@ -1,10 +1,11 @@
 import type { Cancel, Host } from "@turnkeeper/kernel";
-import type { InterruptReason, OnBusy, ParentCall, Usage } from "@turnkeeper/state-store";
+import type { InterruptReason, OnBusy, ParentCall, SuspendedTurn, Usage } from "@turnkeeper/state-store";
 import { EventQueue } from "./event-queue.ts";
 import type { HolderView, RunOutcome, TurnEvent, TurnEventBody, TurnFinished } from "./events.ts";
 import { callingTurns } from "./reentry.ts";
 import type { TurnChain } from "./reentry.ts";
 import type { Approval } from "./tool-call.ts";
+import { openQuestions } from "./open-questions.ts";
 
 export interface RunOptions {
   /** The caller's idempotency key. Default: a fresh id. */
@@ -23,7 +24,10 @@ export interface RunOptions {
    * the turn runs for this call, not where the call follows it elsewhere. Default: as long as it moves.
    */
   readonly deadlineMs?: number;
-  /** Who may run tools that need approval. Default `deny`. */
+  /**
+   * What becomes of the calls that ask for approval. With `ask` the turn is suspended over them: `approval.requested`
+   * tells each, and it goes on once all are answered, by `answer` or from any other process. Default `deny`.
+   */
   readonly approval?: Approval;
 }
 
@@ -108,6 +112,7 @@ export class TurnCall {
   #settle: (finished: TurnFinished) => void = () => {};
   #isFinished = false;
   #holder: HolderView | undefined;
+  #awaits: readonly string[] = [];
   #waitingSinceMs: number | undefined;
   #cancelNotice: Cancel = () => {};
   #cancelPatience: Cancel = () => {};
@@ -178,8 +183,9 @@ export class TurnCall {
   }
 
   /** The session is held by somebody: says so at once and then ever more rarely, and starts the caller's patience. */
-  waiting(holder: HolderView | undefined): void {
+  waiting(holder: HolderView | undefined, suspended?: SuspendedTurn): void {
     if (this.#isFinished || this.#isStarted) return;
+    this.#awaits = suspended ? openQuestions(suspended).map(({ callId }) => callId) : [];
     // A holder carries more than this: what others need to ask it, and nobody's business in an event.
     if (holder) this.#holder = { pid: holder.pid, host: holder.host, instanceId: holder.instanceId };
     if (this.#waitingSinceMs !== undefined) return;
@@ -190,7 +196,8 @@ export class TurnCall {
 
   #notice(nextMs: number): void {
     const elapsedMs = Math.round(this.#host.clock.monotonicMs() - (this.#waitingSinceMs ?? 0));
-    this.emit({ type: "turn.waiting", ...(this.#holder ? { holder: this.#holder } : {}), elapsedMs });
+    const who = this.#awaits.length > 0 ? { awaits: this.#awaits } : this.#holder ? { holder: this.#holder } : {};
+    this.emit({ type: "turn.waiting", ...who, elapsedMs });
     this.#cancelNotice = this.#host.timers.after(nextMs, () => this.#notice(Math.min(nextMs * 2, longestNoticeMs)));
   }
 

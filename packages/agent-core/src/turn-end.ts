@@ -1,11 +1,11 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { StateStore, TurnRecord } from "@turnkeeper/state-store";
 import type { TurnLease } from "@turnkeeper/turn-lease";
-import type { ConductedTurn, TurnDeps, TurnEnding } from "./turn-machinery.ts";
+import type { ConductedEnd, TurnDeps, TurnEnding } from "./turn-machinery.ts";
 import type { TurnWriter } from "./turn-writer.ts";
 
 /** The lease is gone and with it the right to write: what the turn had shown is told, and left to its successor. */
-function leaseLost({ text, usage }: TurnEnding): TurnEnding {
+export function leaseLost({ text, usage }: TurnEnding): TurnEnding {
   return {
     outcome: "interrupted",
     reason: "lease-lost",
@@ -43,7 +43,7 @@ export async function endTurn(
   lease: TurnLease,
   { turnId, writer, leavesProcesses }: EndingTurn,
   wanted: TurnEnding,
-): Promise<ConductedTurn> {
+): Promise<ConductedEnd> {
   const left = leavesProcesses ? { leavesProcesses } : {};
   if (lease.lost.aborted) {
     const ending = leaseLost(wanted);
@@ -53,7 +53,7 @@ export async function endTurn(
     const { detail } = ending;
     return { ending: writer.failure ? { ...ending, detail: `${detail} ${writer.whereabouts}`.trim() } : ending };
   }
-  const write = async (ending: TurnEnding): Promise<ConductedTurn | undefined> => {
+  const write = async (ending: TurnEnding): Promise<ConductedEnd | undefined> => {
     const { text: _text, ...stored } = ending;
     const result = await writer.end({ ...stored, ...left });
     if (result === undefined) return undefined;
@@ -89,7 +89,7 @@ async function endWithoutStore(
   turnId: string,
   writer: TurnWriter,
   wanted: TurnEnding,
-): Promise<ConductedTurn> {
+): Promise<ConductedEnd> {
   const releasing = lease.release().catch(() => undefined);
   await lease[Symbol.asyncDispose]().catch(() => {});
   const released = await releasing;

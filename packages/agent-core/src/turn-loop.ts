@@ -11,7 +11,7 @@ import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import { cacheScope } from "@turnkeeper/models";
 import type { CacheConversation, ModelFailure, ResolvedModel } from "@turnkeeper/models";
-import type { AssistantBody, EntryDraft, StateStore, Usage } from "@turnkeeper/state-store";
+import type { AssistantBody, CallDecision, EntryDraft, StateStore, ToolCallPart, Usage } from "@turnkeeper/state-store";
 import { contextLimits } from "./compaction/context-limits.ts";
 import { estimateTokens } from "./compaction/token-estimate.ts";
 import { TurnCompaction } from "./compaction/turn-compaction.ts";
@@ -26,15 +26,15 @@ import { addUsage } from "./step-reader.ts";
 import type { RawToolCall, StepEvent } from "./step-reader.ts";
 import { Steers } from "./steers.ts";
 import { ToolBatch } from "./tool-batch.ts";
-import { prepareCall } from "./tool-call.ts";
-import type { Approval, PreparedCall } from "./tool-call.ts";
+import { notStarted, prepareCall } from "./tool-call.ts";
+import type { Approval, ApprovalPolicy, PreparedCall } from "./tool-call.ts";
 import { declarationOf } from "./tool-input.ts";
 import type { ToolSet } from "./tool-input.ts";
 import { TurnAnswer } from "./turn-answer.ts";
 import { budgetEnding } from "./turn-budget.ts";
 import type { TurnBudget } from "./turn-budget.ts";
 import { endingOf, interruptedEnding } from "./turn-machinery.ts";
-import type { TurnEnding, TurnScope } from "./turn-machinery.ts";
+import type { TurnEnding, TurnPause, TurnScope } from "./turn-machinery.ts";
 import type { TurnSoFar } from "./turn-so-far.ts";
 
 export interface LoopDeps {
@@ -42,8 +42,11 @@ export interface LoopDeps {
   readonly host: Host;
   readonly model: ResolvedModel;
   readonly tools: ToolSet;
+  readonly policy: ApprovalPolicy | undefined;
   readonly approval: Approval;
   readonly delegation?: TurnDelegation | undefined;
+  /** What was decided on the calls that this turn was suspended over. */
+  readonly decisions: ReadonlyMap<string, CallDecision>;
   readonly emit: (event: TurnEventBody) => void;
 }
 
@@ -60,7 +63,7 @@ export interface LoopSettings {
 }
 
 /** What a step leaves: the turn goes on with the next one, or it ends. */
-type StepEnd = { readonly kind: "next" } | { readonly kind: "end"; readonly ending: TurnEnding };
+type StepEnd = { readonly kind: "next" } | { readonly kind: "end"; readonly ending: TurnEnding | TurnPause };
 
 /**
  * The agent's loop inside one turn: ask the model, run what it asks for, until it asks for nothing. It goes on on
@@ -83,6 +86,7 @@ export class TurnLoop {
   #replacedCount: number;
   #usage: Usage;
   #stepCount: number;
+  readonly #openCalls: readonly ToolCallPart[];
   readonly #answer = new TurnAnswer();
   readonly #cacheScope: string;
 
@@ -91,7 +95,7 @@ export class TurnLoop {
     settings: LoopSettings,
     scope: TurnScope,
     conversation: Conversation,
-    { callIds, guardrails, usage, stepCount }: TurnSoFar,
+    { callIds, guardrails, usage, stepCount, openCalls }: TurnSoFar,
   ) {
     this.#deps = deps;
     this.#settings = settings;
@@ -105,6 +109,7 @@ export class TurnLoop {
     this.#replacedCount = conversation.replacedCount;
     this.#usage = usage;
     this.#stepCount = stepCount;
+    this.#openCalls = openCalls;
     this.#cacheScope = this.#findCacheScope();
     this.#compaction = this.#makeCompaction();
   }
@@ -136,13 +141,16 @@ export class TurnLoop {
   }
 
   /** Never rejects: an error is an ending too, and it keeps what had come of the answer. */
-  async run(): Promise<TurnEnding> {
+  async run(): Promise<TurnEnding | TurnPause> {
     const ending = await this.#iterate().catch((error: unknown) => endingOf(error, this.#scope.interrupt));
     const { text } = this.#answer;
+    if (ending.outcome === "suspended") return { ...ending, usage: this.#usage };
     return { text, usage: this.#usage, ...this.#sayingWhatWasNotSeen(ending) };
   }
 
-  async #iterate(): Promise<TurnEnding> {
+  async #iterate(): Promise<TurnEnding | TurnPause> {
+    const resumed = await this.#finishOpenCalls();
+    if (resumed.kind === "end") return resumed.ending;
     for (;;) {
       const spent = this.#budgetEnding();
       if (spent) return spent;
@@ -249,11 +257,38 @@ export class TurnLoop {
     const draft = this.#draftOf(step, { prepared });
     await this.#scope.append([draft]);
     this.#answer.isWhole();
-    const halt = await this.#runCalls(prepared);
+    return this.#finishCalls(prepared);
+  }
+
+  /** A turn that goes on after it was suspended begins with the calls that it was suspended over. */
+  async #finishOpenCalls(): Promise<StepEnd> {
+    if (this.#openCalls.length === 0) return { kind: "next" };
+    const prepared = await Promise.all(
+      this.#openCalls.map(({ callId, name, input }) =>
+        prepareCall(this.#deps.tools, { callId, name, inputText: JSON.stringify(input) }),
+      ),
+    );
+    const end = await this.#finishCalls(prepared);
+    if (this.#scope.storeFailure) throw this.#scope.storeFailure;
+    return end;
+  }
+
+  async #finishCalls(prepared: readonly PreparedCall[]): Promise<StepEnd> {
+    const { halt, asking, open } = await this.#runCalls(prepared);
     if (this.#scope.interrupt.signal.aborted) return { kind: "end", ending: interruptedEnding(this.#scope.interrupt) };
+    if (asking.length > 0) return { kind: "end", ending: this.#pauseOver(asking, open) };
     if (!halt) return { kind: "next" };
     const reason = `GUARDRAIL_${halt.rule.toUpperCase().replaceAll("-", "_")}`;
     return { kind: "end", ending: { outcome: "failed", reason, detail: halt.detail } };
+  }
+
+  #pauseOver(asking: readonly PreparedCall[], open: readonly PreparedCall[]): TurnPause {
+    const { turnId } = this.#scope;
+    return {
+      outcome: "suspended",
+      asks: asking.map(({ callId, name, parsed }) => ({ callId, name, input: parsed.stored })),
+      ifStopped: open.map((call): EntryDraft => ({ key: `${turnId}/${call.callId}/result`, body: notStarted(call) })),
+    };
   }
 
   /** What broke off in the middle of an answer is gone on with; anything else ends the turn. */
@@ -349,14 +384,14 @@ export class TurnLoop {
     return isNothing ? [] : [this.#draftOf(step, { isPartial: true })];
   }
 
-  async #runCalls(prepared: readonly PreparedCall[]): Promise<ToolBatch["halt"]> {
-    const { host, approval, delegation, emit } = this.#deps;
+  async #runCalls(prepared: readonly PreparedCall[]): Promise<ToolBatch> {
+    const { host, delegation, emit } = this.#deps;
     if (this.#conversation.replacedCount > this.#replacedCount) this.#guardrails.contextReplaced();
     this.#replacedCount = this.#conversation.replacedCount;
     const batch = new ToolBatch(
       {
         host,
-        approval,
+        verdicts: this.#deps,
         delegation,
         emit,
         guardrails: this.#guardrails,
@@ -369,7 +404,7 @@ export class TurnLoop {
       this.#settings.toolConcurrency,
     );
     await batch.run();
-    return batch.halt;
+    return batch;
   }
 
   /**

@@ -14,6 +14,7 @@
  *   caller, shutdown ────────▶ interrupt
  *   interrupt ───────────────▶ body (signal), and after a grace the body is left behind
  *   body's end ──────────────▶ one `turns.end` that settles and releases
+ *   body asks for approval ──▶ one `turns.suspend` that keeps its inputs and releases
  *   store failed ────────────▶ spool: the step and what follows; no side effect any more, and the turn ends
  */
 import { createCompressionFence } from "@turnkeeper/compression-fence";
@@ -28,9 +29,11 @@ import type {
   Grant,
   HandOver,
   InterruptReason,
+  JsonValue,
   Predecessor,
   StateStore,
   StopRequest,
+  SuspendedTurn,
   TurnOutcome,
   Usage,
 } from "@turnkeeper/state-store";
@@ -39,6 +42,7 @@ import { reportDefect } from "./defect.ts";
 import { durationText } from "./duration-text.ts";
 import type { EndProcesses, ProcessMarker } from "./process-marker.ts";
 import { endTurn } from "./turn-end.ts";
+import { suspendTurn } from "./turn-suspension.ts";
 import { TurnProcesses } from "./turn-processes.ts";
 import { statusOfTurn } from "./turn-status.ts";
 import { TurnWriter } from "./turn-writer.ts";
@@ -93,13 +97,35 @@ export interface TurnEnding {
   readonly text?: string;
 }
 
+/** A call that somebody is to allow or deny. */
+export interface CallQuestion {
+  readonly callId: string;
+  readonly name: string;
+  readonly input: JsonValue;
+}
+
+/** The body can go on only with answers: the turn is to be suspended until there are. */
+export interface TurnPause {
+  readonly outcome: "suspended";
+  readonly asks: readonly CallQuestion[];
+  /** What closes the open calls where a stop comes first: none of them has started. */
+  readonly ifStopped: readonly EntryDraft[];
+  readonly usage?: Usage;
+}
+
 export interface TurnObserver {
   /** `idleMs` is a whole number. */
   onStalled(idleMs: number, lastProgress: string): void;
   onResumed(): void;
 }
 
-export interface ConductedTurn {
+export type ConductedTurn =
+  | ConductedEnd
+  /** Nobody holds it any more, and it goes on once its calls are answered. */
+  | { readonly ending?: never; readonly suspended: SuspendedTurn; readonly asks: readonly CallQuestion[] };
+
+export interface ConductedEnd {
+  readonly suspended?: never;
   readonly ending: TurnEnding;
   /** Absent when the lease was lost or the store failed: then there is nothing of ours to hand over. */
   readonly handOver?: HandOver;
@@ -147,9 +173,14 @@ export function endingOf(error: unknown, interrupt: TurnInterrupt): TurnEnding {
  * Closes the turn to interrupts and takes its ending, in one synchronous step: a stop that was published counts, even
  * against an answer that was just complete; one that comes later finds the turn finished.
  */
-function settledEnding(interrupt: TurnInterrupt, wanted: TurnEnding): TurnEnding {
+function settledEnding(interrupt: TurnInterrupt, wanted: TurnEnding | TurnPause): TurnEnding | TurnPause {
   const wasStopped = interrupt.current !== undefined;
   interrupt.finish();
+  if (wanted.outcome === "suspended") {
+    if (!wasStopped) return wanted;
+    const { usage, ifStopped } = wanted;
+    return { ...(usage ? { usage } : {}), ...interruptedEnding(interrupt), entries: ifStopped };
+  }
   return wasStopped && wanted.outcome === "answered" ? { ...wanted, ...interruptedEnding(interrupt) } : wanted;
 }
 
@@ -162,7 +193,11 @@ function harden(interrupt: TurnInterrupt): void {
 }
 
 /** Settles with the body, or a while after a stop without it; its late end is then nobody's business. */
-async function bodyOrDetach(host: Host, interrupt: TurnInterrupt, body: Promise<TurnEnding>): Promise<TurnEnding> {
+async function bodyOrDetach(
+  host: Host,
+  interrupt: TurnInterrupt,
+  body: Promise<TurnEnding | TurnPause>,
+): Promise<TurnEnding | TurnPause> {
   const { signal, hardSignal } = interrupt;
   let cancelTimer = (): void => {};
   let detach = (): void => {};
@@ -206,11 +241,13 @@ export async function conductTurn(
     readonly clock: ProgressClock;
     /** What they left running on this host ends before this turn's first side effect. */
     readonly predecessors?: readonly Predecessor[] | undefined;
+    /** It was suspended over calls that still are open: the body closes them, also where a stop came first. */
+    readonly isResumed?: boolean;
     onInterrupt?(interrupt: TurnInterrupt): void;
   },
   settings: ConductSettings,
   observer: TurnObserver,
-  body: (scope: TurnScope) => Promise<TurnEnding>,
+  body: (scope: TurnScope) => Promise<TurnEnding | TurnPause>,
 ): Promise<ConductedTurn> {
   const { store, host, scheduler, presence } = deps;
   const { lease, turnId, clock } = turn;
@@ -291,10 +328,10 @@ export async function conductTurn(
     },
   };
 
-  const run = async (): Promise<TurnEnding> => {
+  const run = async (): Promise<TurnEnding | TurnPause> => {
     await processes.endEarlier();
     // A stop that was asked while the grant was on its way: nothing begins.
-    interrupt.signal.throwIfAborted();
+    if (!turn.isResumed) interrupt.signal.throwIfAborted();
     return body(scope);
   };
   const wanted = settledEnding(interrupt, await bodyOrDetach(host, interrupt, run()));
@@ -307,5 +344,8 @@ export async function conductTurn(
   status[Symbol.dispose]();
   lease.lost.removeEventListener("abort", onLost);
   fence.revoke();
-  return endTurn(deps, lease, { turnId, writer, leavesProcesses: processes.areLeft }, wanted);
+  const ending = { turnId, writer, leavesProcesses: processes.areLeft };
+  return wanted.outcome === "suspended"
+    ? suspendTurn(deps, lease, ending, wanted)
+    : endTurn(deps, lease, ending, wanted);
 }

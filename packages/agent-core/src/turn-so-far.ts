@@ -1,4 +1,4 @@
-import type { Entry, ToolBody, Usage } from "@turnkeeper/state-store";
+import type { Entry, ToolBody, ToolCallPart, Usage } from "@turnkeeper/state-store";
 import { Guardrails } from "./guardrails.ts";
 import { addUsage } from "./step-reader.ts";
 import type { ToolSet } from "./tool-input.ts";
@@ -10,6 +10,8 @@ export interface TurnSoFar {
   readonly usage: Usage;
   readonly callIds: ReadonlySet<string>;
   readonly guardrails: Guardrails;
+  /** The calls that have no result yet: the turn was suspended over them. */
+  readonly openCalls: readonly ToolCallPart[];
 }
 
 const stepKey = /\/(\d+)\/assistant$/;
@@ -23,6 +25,7 @@ export function turnSoFar(
   const guardrails = new Guardrails(settings);
   const callIds = new Set<string>();
   const results = new Map(entries.flatMap(({ body }) => (body.role === "tool" ? [[body.callId, body] as const] : [])));
+  const openCalls: ToolCallPart[] = [];
   let usage: Usage = {};
   let stepCount = 0;
   for (const { key, body } of entries) {
@@ -34,7 +37,8 @@ export function turnSoFar(
       callIds.add(part.callId);
       const result: ToolBody | undefined = results.get(part.callId);
       if (result) guardrails.replay({ ...part, traits: tools.get(part.name)?.traits }, result);
+      else openCalls.push(part);
     }
   }
-  return { stepCount, usage, callIds, guardrails };
+  return { stepCount, usage, callIds, guardrails, openCalls };
 }

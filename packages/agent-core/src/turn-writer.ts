@@ -1,6 +1,15 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
-import type { EndRequest, EndResult, EntryBody, EntryDraft, SpoolStep, StateStore } from "@turnkeeper/state-store";
+import type {
+  EndRequest,
+  EndResult,
+  EntryBody,
+  EntryDraft,
+  SpoolStep,
+  StateStore,
+  SuspendRequest,
+  SuspendResult,
+} from "@turnkeeper/state-store";
 import type { TurnLease } from "@turnkeeper/turn-lease";
 import { withKnownOutcome } from "./unknown-outcome.ts";
 
@@ -97,6 +106,16 @@ export class TurnWriter {
     const write = (): Promise<EndResult> => withKnownOutcome(host, () => store.turns.end(full));
     const result = await this.#stored(() => this.#lease.release(write));
     if (result === undefined) await this.#keepEnd(request);
+    return result?.kind === "lost" ? { kind: "stale-token" } : result;
+  }
+
+  /** Suspends the turn, which frees its lease; nothing where the store failed to take it. */
+  async suspend(request: Omit<SuspendRequest, "grant" | "turnId">): Promise<SuspendResult | undefined> {
+    const { grant } = this.#lease;
+    const { host, store } = this.#deps;
+    const full = { ...request, grant, turnId: this.#turnId };
+    const write = (): Promise<SuspendResult> => withKnownOutcome(host, () => store.turns.suspend(full));
+    const result = await this.#stored(() => this.#lease.release(write));
     return result?.kind === "lost" ? { kind: "stale-token" } : result;
   }
 

@@ -1,8 +1,9 @@
 import type { Host } from "@turnkeeper/kernel";
-import type { Runner, StateStore } from "@turnkeeper/state-store";
-import { busyEnd, endOfStoreFailure, leftInQueue, shutDownEnd } from "./call-end.ts";
+import type { Runner, StateStore, SuspendedTurn } from "@turnkeeper/state-store";
+import { busyEnd, endOfStoreFailure, leftInQueue, leftSuspended, shutDownEnd } from "./call-end.ts";
+import { reportDefect } from "./defect.ts";
 import type { HolderView } from "./events.ts";
-import type { CallEnd, TurnCall } from "./turn-call.ts";
+import type { CallEnd, StopOptions, TurnCall } from "./turn-call.ts";
 import { withKnownOutcome } from "./unknown-outcome.ts";
 
 export interface WaitingCallsDeps {
@@ -11,6 +12,8 @@ export interface WaitingCallsDeps {
   readonly runner: Runner;
   /** Takes over a call whose input somebody else runs. */
   follow(call: TurnCall): void;
+  /** Ends a suspended turn by a stop; one that goes on meanwhile is left alone. */
+  stopSuspended(turn: SuspendedTurn, stop: StopOptions): Promise<void>;
   /** Calls back the request for the lease that is out and could begin a turn; false: there is none. */
   callBackRequest(): boolean;
 }
@@ -26,13 +29,17 @@ export interface WaitingCallsDeps {
  *   | its patience runs out       | call here waits for it           | follows, where it was too late |
  *   | its runner closes           | becomes an orphan                | ends as queued                 |
  *   | the store fails             | is withdrawn, else an orphan     | ends as failed                 |
+ *
+ * Calls whose turn is suspended are parked among them: they go on with it here or, where another resumes it, follow it there.
  */
 export class WaitingCalls {
   readonly #deps: WaitingCallsDeps;
   readonly #sessionId: string;
   readonly #byInput = new Map<string, TurnCall[]>();
   /** Who has the session in place of the calls, once somebody was seen to have it. */
-  #heldBy: { readonly holder: HolderView | undefined } | undefined;
+  #heldBy: { readonly holder: HolderView | undefined; readonly suspended: SuspendedTurn | undefined } | undefined;
+  /** Inputs whose turn is suspended. */
+  readonly #parked = new Set<string>();
 
   constructor(deps: WaitingCallsDeps, sessionId: string) {
     this.#deps = deps;
@@ -46,21 +53,45 @@ export class WaitingCalls {
   add(call: TurnCall): void {
     const { inputId } = call.request;
     this.#byInput.set(inputId, [...(this.#byInput.get(inputId) ?? []), call]);
-    if (this.#heldBy) call.waiting(this.#heldBy.holder);
+    if (this.#heldBy) call.waiting(this.#heldBy.holder, this.#heldBy.suspended);
     call.keptBy({ onStop: () => this.#stop(call), onWaitedOut: () => this.#waitedOut(call) });
   }
 
-  /** The calls whose turn begins: they wait no more. */
+  /** Calls whose turn waits for answers: this runner goes on with it once they are there. */
+  park(calls: readonly TurnCall[], inputId: string, turn: SuspendedTurn): void {
+    const open = calls.filter(({ isFinished }) => !isFinished);
+    if (open.length === 0) return;
+    this.#byInput.set(inputId, [...open, ...(this.#byInput.get(inputId) ?? [])]);
+    this.#parked.add(inputId);
+    for (const call of open)
+      call.keptBy({ onStop: (stop) => void this.#stopParked(inputId, turn, stop), onWaitedOut: () => {} });
+  }
+
+  /** However that comes out, the turn's own end tells it. */
+  async #stopParked(inputId: string, turn: SuspendedTurn, stop: StopOptions): Promise<void> {
+    await this.#deps.stopSuspended(turn, stop).catch(reportDefect);
+    this.#follow(inputId);
+    if (this.isEmpty) this.#deps.callBackRequest();
+  }
+
+  #follow(inputId: string): void {
+    for (const call of this.take(inputId)) this.#deps.follow(call);
+  }
+
+  /** The calls whose turn begins, or goes on: they wait no more. */
   take(inputId: string): readonly TurnCall[] {
     const calls = this.#byInput.get(inputId) ?? [];
     this.#byInput.delete(inputId);
+    this.#parked.delete(inputId);
     return calls.filter(({ isFinished }) => !isFinished);
   }
 
   /** Somebody has the session: the calls say so, and those that were stopped meanwhile end. */
-  heldBy(holder: HolderView | undefined): void {
-    this.#heldBy = { holder };
-    for (const call of this.#all()) call.waiting(holder);
+  heldBy(holder: HolderView | undefined, suspended?: SuspendedTurn): void {
+    this.#heldBy = { holder, suspended };
+    // Whoever has the session goes on with the turn that waited, or has come after it.
+    if (!suspended) for (const inputId of Array.from(this.#parked)) this.#follow(inputId);
+    for (const call of this.#all()) call.waiting(holder, suspended);
     this.leaveStopped();
   }
 
@@ -76,6 +107,8 @@ export class WaitingCalls {
 
   /** The runner closes. */
   shutDown(): void {
+    const parked = Array.from(this.#parked).flatMap((inputId) => this.take(inputId));
+    for (const call of parked) call.finish(leftSuspended);
     for (const call of this.#takeAll()) call.finish(shutDownEnd);
   }
 
@@ -119,6 +152,7 @@ export class WaitingCalls {
   #takeAll(): TurnCall[] {
     const calls = this.#all();
     this.#byInput.clear();
+    this.#parked.clear();
     return calls;
   }
 

@@ -111,7 +111,10 @@ export async function withTurn<Value>(
       throw error;
     }
   };
-  const dispatcher = new Dispatcher({ ...machinery, endProcesses: deps.endProcesses, body: { run } }, resolved);
+  const dispatcher = new Dispatcher(
+    { ...machinery, endProcesses: deps.endProcesses, body: { run, resumes: false } },
+    resolved,
+  );
   try {
     call = dispatcher.run(sessionId, input, {
       ...(inputId === undefined ? {} : { inputId }),

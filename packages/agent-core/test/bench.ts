@@ -6,7 +6,7 @@ import { createPeriodicScheduler } from "@turnkeeper/periodic-scheduler";
 import type { PeriodicScheduler } from "@turnkeeper/periodic-scheduler";
 import { openProcessPresence } from "@turnkeeper/turn-lease";
 import { createAgent } from "../src/index.ts";
-import type { Agent, AgentOptions, AnyTool, Turn, TurnEvent, TurnFinished } from "../src/index.ts";
+import type { Agent, AgentOptions, AnyTool, ApprovalPolicy, Turn, TurnEvent, TurnFinished } from "../src/index.ts";
 import { scriptedModel } from "../src/testing/index.ts";
 import type { ScriptedModel, ScriptedStep } from "../src/testing/index.ts";
 
@@ -24,7 +24,13 @@ export interface Bench {
     store?: StateStore,
   ): Promise<{ agent: Agent; model: ScriptedModel }>;
   /** An agent on a model of the caller's own making. */
-  agentOn(model: ScriptedModel, options?: AgentOptions, tools?: readonly AnyTool[], store?: StateStore): Promise<Agent>;
+  agentOn(
+    model: ScriptedModel,
+    options?: AgentOptions,
+    tools?: readonly AnyTool[],
+    store?: StateStore,
+    approvalPolicy?: ApprovalPolicy,
+  ): Promise<Agent>;
   /** Lets everything settle, moving time in small steps, until the call has ended. */
   finished(turn: Turn): Promise<TurnFinished>;
   /** The events of a call that has ended. */
@@ -37,9 +43,15 @@ export function createBench(): Bench {
   const store = createMemoryStore({ host });
   const scheduler = createPeriodicScheduler({ host });
   const agents: Agent[] = [];
-  const agentOn: Bench["agentOn"] = async (model, options = {}, tools = [], given = store) => {
+  const agentOn: Bench["agentOn"] = async (
+    model,
+    options = {},
+    tools = [],
+    given = store,
+    approvalPolicy?: ApprovalPolicy,
+  ) => {
     const presence = await openProcessPresence({ host });
-    const agent = await createAgent({ store: given, model, tools, host, scheduler, presence }, options);
+    const agent = await createAgent({ store: given, model, tools, host, scheduler, presence, approvalPolicy }, options);
     agents.push(agent);
     return agent;
   };

@@ -79,37 +79,6 @@ describe("a stop", () => {
     ]);
   });
 
-  it.each([
-    ["that never answers", (): Promise<"deny"> => new Promise(() => {})],
-    [
-      "that answers deny to its signal",
-      (signal: AbortSignal): Promise<"deny"> =>
-        new Promise((resolve) => {
-          signal.addEventListener("abort", () => resolve("deny"), { once: true });
-        }),
-    ],
-    [
-      "that answers allow to its signal",
-      (signal: AbortSignal): Promise<"allow"> =>
-        new Promise((resolve) => {
-          signal.addEventListener("abort", () => resolve("allow"), { once: true });
-        }),
-    ],
-  ])("ends a question for approval %s at once, and the call is stored as not run, not as denied", async (_, answer) => {
-    const started: string[] = [];
-    const tool = { ...waiting("guarded", true, () => started.push("guarded")), needsApproval: true };
-    const { agent } = await bench.agent([{ calls: [{ name: "guarded", input: {} }] }], {}, [tool]);
-    const turn = agent.run("s", "go", { approval: ({ signal }) => answer(signal) });
-    await bench.host.advance(10);
-    const beforeMs = bench.host.clock.monotonicMs();
-    turn.stop();
-    expect(await bench.finished(turn)).toMatchObject({ outcome: "interrupted", reason: "user-stop" });
-    expect(bench.host.clock.monotonicMs() - beforeMs).toBeLessThan(20);
-    expect(started).toEqual([]);
-    const last = (await bench.store.transcript.load("s")).entries.at(-1);
-    expect(last?.body).toMatchObject({ status: "interrupted", output: expect.stringContaining("Not run") });
-  });
-
   it("is told with who asked for it, stored on its turn, and told the same to a repeat", async () => {
     const { agent } = await bench.agent([{ silentAfter: "half" }, { text: "whole" }]);
     const turn = agent.run("s", "go", { inputId: "one" });

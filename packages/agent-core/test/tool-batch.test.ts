@@ -108,39 +108,6 @@ describe("the calls of one step", () => {
     ]);
   });
 
-  it("that need approval are asked for one at a time", async () => {
-    let openCount = 0;
-    const calls = [call("take", "a", 10), call("take", "b", 10), call("take", "c", 10)];
-    const { agent } = await bench.agent([{ calls }, { text: "done" }], {}, [taking("take", { needsApproval: true })]);
-    const turn = agent.run("s", "go", {
-      approval: async ({ input }) => {
-        expect(++openCount).toBe(1);
-        await after(100);
-        openCount--;
-        return (input as { what: string }).what === "b" ? "deny" : "allow";
-      },
-    });
-    await bench.finished(turn);
-    expect((await results()).map(({ status }) => status)).toEqual(["ok", "denied", "ok"]);
-  });
-
-  it("that wait to be asked about are released by a stop", async () => {
-    const calls = [call("take", "a", 10), call("take", "b", 10)];
-    const { agent } = await bench.agent([{ calls }, { text: "never" }], {}, [taking("take", { needsApproval: true })]);
-    const asked: string[] = [];
-    const turn = agent.run("s", "go", {
-      approval: ({ callId }) => {
-        asked.push(callId);
-        return new Promise(() => {});
-      },
-    });
-    await bench.host.advance(10);
-    turn.stop();
-    expect(await bench.finished(turn)).toMatchObject({ outcome: "interrupted" });
-    expect(asked).toEqual(["call-1"]);
-    expect((await results()).map(({ status }) => status)).toEqual(["interrupted", "interrupted"]);
-  });
-
   it("that run when the store refuses the token are stopped hard, and none of them starts after that", async () => {
     const stoppedAtMs: number[] = [];
     const steal = defineTool({

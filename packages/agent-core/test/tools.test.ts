@@ -124,7 +124,7 @@ describe("a tool call", () => {
     ]);
   });
 
-  it("that needs approval is denied where nobody can be asked, and asked for where somebody can", async () => {
+  it("that needs approval is denied where nobody can be asked, and runs where all is allowed", async () => {
     let runs = 0;
     const danger = defineTool({
       name: "danger",
@@ -134,16 +134,12 @@ describe("a tool call", () => {
       execute: async () => ++runs,
     });
     const steps = [{ calls: [{ name: "danger", input: {} }] }, { text: "ok" }];
-    const { agent } = await bench.agent([...steps, ...steps, ...steps], {}, [danger]);
+    const { agent } = await bench.agent([...steps, ...steps], {}, [danger]);
     await bench.finished(agent.run("denied", "go"));
     expect(await resultsOf("denied")).toMatchObject([{ status: "denied" }]);
     expect(runs).toBe(0);
     await bench.finished(agent.run("allowed", "go", { approval: "allow" }));
     expect(runs).toBe(1);
-    const asked = agent.run("asked", "go", { approval: async ({ name }) => (name === "danger" ? "allow" : "deny") });
-    await bench.finished(asked);
-    expect(runs).toBe(2);
-    expect((await bench.eventsOf(asked)).map((event) => event.type)).toContain("approval.requested");
   });
 
   it("rule 7.20: that asks for a turn on its own session is refused at once, not left to wait for itself", async () => {

@@ -58,7 +58,10 @@ export async function chatByHand(parts: ChatParts, answerWith: (ask: AskLine) =>
     else if (!departure.isLeaving) input.prompt();
   };
   try {
-    input.prompt();
+    if (conversation.isRunning) {
+      input.watch();
+      void promptWhenSettled();
+    } else input.prompt();
     for await (const line of lines) {
       const wasRunning = conversation.isRunning;
       if (!wasRunning) input.watch();

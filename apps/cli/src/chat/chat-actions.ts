@@ -23,7 +23,7 @@ function lastLines(text: string): readonly string[] {
 
 /** What the slash commands of this chat do. */
 export function chatActions(parts: ChatParts): ChatActions {
-  const { io, context, seat, screen, conversation, departure } = parts;
+  const { io, context, seat, screen, conversation, departure, use } = parts;
   const say = (line: string): void => screen.note(line);
   return {
     conversation,
@@ -37,7 +37,7 @@ export function chatActions(parts: ChatParts): ChatActions {
     changeModel: async (name) => {
       const model = await openChosenModel(io, context, { name, source: "--model" });
       const before = conversation.seated;
-      conversation.seated = await seatAgent(io, context, seat, model);
+      conversation.seated = await seatAgent(io, context, seat, model, use);
       await before.close();
       say(model.note ?? `The model is ${model.id} now.`);
     },
@@ -56,6 +56,7 @@ export function chatActions(parts: ChatParts): ChatActions {
       const { entries } = await seat.store.transcript.load(sessionId, { all: true, limit: recalledEntriesMax });
       const { noteStyle, stderr } = screen;
       for (const entry of entries) for (const line of lastLines(entryText(entry, noteStyle, stderr.columns))) say(line);
+      await conversation.returnToSuspended();
     },
     listSessions: async () => {
       const { sessions } = await seat.store.sessions.list({ limit: listedSessionsMax });

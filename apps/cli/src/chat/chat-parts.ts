@@ -1,4 +1,4 @@
-import type { Seat } from "../agent-set-up.ts";
+import type { AgentUse, Seat } from "../agent-set-up.ts";
 import type { CommandContext } from "../command-context.ts";
 import type { CommandIo } from "../command-io.ts";
 import type { Screen } from "../display/screen.ts";
@@ -15,4 +15,6 @@ export interface ChatParts {
   readonly conversation: Conversation;
   readonly departure: Departure;
   readonly ladder: StopLadder;
+  /** What every agent of this chat is made with. */
+  readonly use: AgentUse;
 }

@@ -98,6 +98,19 @@ export class Conversation {
     this.#show(turn, onBusy === "steer" || onBusy === "queue");
   }
 
+  /** A turn of this session that waits for approval is shown, and what it asks is asked here. */
+  async returnToSuspended(): Promise<void> {
+    const { store } = this.#deps.seat;
+    const [view] = await store.turns.running(this.sessionId);
+    if (view?.turn.state !== "suspended") return;
+    const { turnId } = view.turn;
+    const records = await store.sessions.records(this.sessionId, { withoutEntries: true });
+    const message = records?.inputs.find(
+      (input) => input.state === "taken" && input.turnId === turnId && input.child === undefined,
+    );
+    if (message) this.#wait({ inputId: message.inputId, text: message.text, sessionId: this.sessionId });
+  }
+
   /** Summarises the session now, shown and stopped like a turn. */
   compact(): void {
     this.#show(this.#seated.agent.compact(this.sessionId), false);

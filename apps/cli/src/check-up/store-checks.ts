@@ -151,7 +151,7 @@ export async function storeChecks(
       const { journalMode, sqliteVersion, schemaVersion, notes } = store.file;
       const running = await store.turns.running();
       return [
-        ok("store", `${storePath} (${source}), schema ${schemaVersion}, ${running.length} running turns`),
+        ok("store", `${storePath} (${source}), schema ${schemaVersion}, ${running.length} turns that have not ended`),
         ok("sqlite", sqliteVersion),
         journalMode === "wal"
           ? ok("journal", "WAL")

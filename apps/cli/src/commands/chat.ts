@@ -2,7 +2,7 @@ import { checkedSessionId } from "@turnkeeper/agent-core";
 import type { TurnFinished } from "@turnkeeper/agent-core";
 import { systemHost } from "@turnkeeper/kernel";
 import { setUpAgent } from "../agent-set-up.ts";
-import { approvalOf } from "../approval.ts";
+import { approvalOf, Questions } from "../approval.ts";
 import type { AskLine } from "../approval.ts";
 import { chatByHand } from "../chat/by-hand.ts";
 import { chatByLines } from "../chat/by-lines.ts";
@@ -15,7 +15,6 @@ import { JsonLinesView, TextView } from "../display/turn-view.ts";
 import type { TurnView } from "../display/turn-view.ts";
 import { leaveQueue, runQueue } from "../leaving.ts";
 import { tellNextStep } from "../next-step.ts";
-import { workingFolderOf } from "../places.ts";
 import { StopLadder } from "../stop-ladder.ts";
 import type { TurnFlags } from "../turn-flags.ts";
 
@@ -46,25 +45,20 @@ function ladderOf(
 /** `turnkeeper chat`: a conversation, at a terminal or line by line from a pipe. */
 export async function chat(io: CommandIo, flags: TurnFlags): Promise<number> {
   const sessionId = flags.session === undefined ? systemHost.random.id() : checkedSessionId(flags.session);
-  const { context, seat, seated } = await setUpAgent(io, flags);
   const screen = new Screen({ stdout: io.stdout, stderr: io.stderr, host: systemHost });
+  const use = { yes: flags.yes, note: (line: string) => screen.note(line) };
+  const { context, seat, seated } = await setUpAgent(io, flags, use);
 
   const isByHand = io.stdin.isTTY && io.stdout.isTerminal;
   // The line that questions are answered on is there once the conversation is.
   let ask: AskLine | undefined;
   const askLine: AskLine = async (question, signal) => ask?.(question, signal);
-  const approval = approvalOf(
-    {
-      config: context.config,
-      policy: seated.policy,
-      workspace: workingFolderOf(io),
-      yes: flags.yes,
-      ask: isByHand ? askLine : undefined,
-    },
-    screen,
-  );
-  const view = (options: { readonly isTold: boolean }): TurnView =>
-    flags.json ? new JsonLinesView(io) : new TextView(screen, options);
+  const approval = approvalOf({ yes: flags.yes, ask: isByHand });
+  const questions = new Questions({ screen, ask: askLine, agent: () => conversation.seated.agent });
+  const view = (options: { readonly isTold: boolean }): TurnView => {
+    const plain = flags.json ? new JsonLinesView(io) : new TextView(screen, options);
+    return approval === "ask" ? questions.over(plain) : plain;
+  };
   const onFinished = (finished: TurnFinished): Promise<void> =>
     tellNextStep((line) => screen.note(line), finished, { place: context.place, store: seat.store });
   const departure = new Departure();
@@ -78,7 +72,7 @@ export async function chat(io: CommandIo, flags: TurnFlags): Promise<number> {
     departure.leave();
     conversation.stop({ hard: false, by: `closed output, pid ${process.pid}` });
   });
-  const parts = { io, context, seat, screen, conversation, departure, ladder };
+  const parts = { io, context, seat, screen, conversation, departure, ladder, use };
   try {
     if (isByHand)
       screen.note(
@@ -86,6 +80,7 @@ export async function chat(io: CommandIo, flags: TurnFlags): Promise<number> {
           `Session ${sessionId}, model ${seated.model.id}. /help lists the commands, Ctrl-D leaves.`,
         ),
       );
+    if (approval === "ask" && flags.session !== undefined) await conversation.returnToSuspended();
     const code = isByHand ? await chatByHand(parts, (own) => (ask = own)) : await chatByLines(parts);
     if (!ladder.wasPressed && !io.stdout.isGone) await runQueue(conversation.seated, screen);
     // Whoever wants to be gone runs nothing more for others; a message of theirs that a turn has goes to its end.

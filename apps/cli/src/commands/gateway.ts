@@ -26,7 +26,7 @@ function optionsOf(io: CommandIo, config: GatewayConfig, flags: GatewayFlags): G
 
 /** `turnkeeper gateway`: serves the store until SIGTERM or Ctrl-C, then drains. */
 export async function gateway(io: CommandIo, flags: GatewayFlags): Promise<number> {
-  const { context, seat, seated } = await setUpAgent(io, flags, "http");
+  const { context, seat, seated } = await setUpAgent(io, flags, { audience: "http" });
   try {
     const { startGateway } = await import("@turnkeeper/gateway");
     const { store, presence } = seat;

@@ -1,7 +1,7 @@
 import { checkedSessionId } from "@turnkeeper/agent-core";
 import { systemHost } from "@turnkeeper/kernel";
 import { setUpAgent } from "../agent-set-up.ts";
-import { approvalOf, terminalAsker } from "../approval.ts";
+import { approvalOf, Questions, terminalAsker } from "../approval.ts";
 import { closeAll } from "../command-context.ts";
 import type { CommandIo } from "../command-io.ts";
 import { Screen } from "../display/screen.ts";
@@ -12,7 +12,6 @@ import { exitCodeOfTurn } from "../failure-code.ts";
 import { leaveQueue, runQueue } from "../leaving.ts";
 import { readMessage } from "../message.ts";
 import { tellNextStep } from "../next-step.ts";
-import { workingFolderOf } from "../places.ts";
 import { StopLadder } from "../stop-ladder.ts";
 import type { StopSteps } from "../stop-ladder.ts";
 import { runOptionsOf } from "../turn-flags.ts";
@@ -35,16 +34,17 @@ export async function run(io: CommandIo, message: string | undefined, flags: Tur
   try {
     const text = await early.unlessAsked(readMessage(io, message));
     if (text === undefined) return early.tell();
-    const { context, seat, seated } = await setUpAgent(io, flags);
+    const { context, seat, seated } = await setUpAgent(io, flags, {
+      yes: flags.yes,
+      note: (line) => screen.note(line),
+    });
     close = () => closeAll([() => seat.close(), () => seated.close()]);
     if (early.isAsked) return early.tell();
 
     // A message that came from stdin has used it up: nobody can answer there.
     const ask = message !== undefined ? terminalAsker(io, () => ladder.press()) : undefined;
-    const approval = approvalOf(
-      { config: context.config, policy: seated.policy, workspace: workingFolderOf(io), yes: flags.yes, ask },
-      screen,
-    );
+    const approval = approvalOf({ yes: flags.yes, ask });
+    const questions = ask && new Questions({ screen, ask, agent: () => seated.agent });
     if (flags.session === undefined && io.stderr.isTerminal) screen.note(screen.noteStyle.dim(`Session ${sessionId}`));
     const turn = seated.agent.run(sessionId, text, { ...runOptionsOf(flags), approval });
     const stop = (hard: boolean): void => turn.stop({ hard, by: `Ctrl-C, pid ${process.pid}` });
@@ -61,7 +61,7 @@ export async function run(io: CommandIo, message: string | undefined, flags: Tur
       isUnread = true;
       turn.stop({ by: `closed output, pid ${process.pid}` });
     });
-    const finished = await showTurn(turn, view);
+    const finished = await showTurn(turn, questions ? questions.over(view) : view);
     // What was pressed so far was meant for the own turn. What runs now is somebody else's message, to be left.
     const leave = (hard: boolean): void => leaveQueue(seated, screen, { hard });
     steps = { ...steps, soft: () => leave(false), hard: () => leave(true) };

@@ -1,8 +1,8 @@
 import type { Pulse, SessionState, TurnStatus } from "@turnkeeper/agent-core";
-import type { LeaseView } from "@turnkeeper/state-store";
+import type { AskedCall, LeaseView, OpenTurn } from "@turnkeeper/state-store";
 import { secondsText, whatIsNext } from "@turnkeeper/gateway/json";
 import { oneLine } from "../one-line.ts";
-import { runCommand } from "../printed-command.ts";
+import { approveCommand, runCommand } from "../printed-command.ts";
 import type { CommandPlace } from "../printed-command.ts";
 import { holderText } from "./finished-line.ts";
 import { printable } from "./style.ts";
@@ -36,6 +36,9 @@ const progressText = (status: TurnStatus | undefined): string =>
     ? `${printable(status.lastProgress)}, ${secondsText(status.idleMs)} ago`
     : "its process does not say what it is doing";
 
+/** What a suspended turn waits for; of a running one nothing is asked. */
+const askedCalls = (turn: OpenTurn): readonly AskedCall[] => (turn.state === "suspended" ? turn.approvals : []);
+
 /** A session's state for a person. Times are wall times: they are shown, nothing is decided by them. */
 export function stateLines(
   state: SessionState,
@@ -55,8 +58,17 @@ export function stateLines(
   }
   if (turn) {
     lines.push(line("turn", `${turn.turnId}, started ${age(nowMs, turn.startedAtMs)}`));
+    for (const [index, call] of askedCalls(turn).entries()) {
+      const asked = `${printable(call.name)} (call ${printable(call.callId)}), asked ${age(nowMs, call.askedAtMs)}`;
+      const { answer } = call;
+      const told = answer ? `, ${answer.decision === "allow" ? "allowed" : "denied"} by ${printable(answer.by)}` : "";
+      lines.push(line(index === 0 ? "asks" : "", `${asked}${told}`));
+    }
+    const [first] = askedCalls(turn).filter(({ answer }) => answer === undefined);
+    if (first) lines.push(line("answer", approveCommand(place.path, state.sessionId, first.callId, "allow")));
     const step = lastStep ? `${printable(lastStep.what)}, stored ${age(nowMs, lastStep.atMs)}` : "nothing stored yet";
-    lines.push(line("stored", step), line("progress", progressText(status)));
+    lines.push(line("stored", step));
+    if (turn.state === "running") lines.push(line("progress", progressText(status)));
     for (const { kind, name, endsInMs } of status?.waits ?? [])
       lines.push(
         line(

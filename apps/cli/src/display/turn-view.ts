@@ -69,6 +69,13 @@ export class TextView implements TurnView {
         break;
       case "turn.waiting": {
         this.#hasWaited = true;
+        screen.busy("waiting for the session");
+        if (event.awaits) {
+          const calls = event.awaits.map(printable).join(", ");
+          const what = `The turn on session ${event.sessionId} waits for approval of call ${calls}; this message comes after it.`;
+          if (event.elapsedMs < 1000) screen.note(style.yellow(what));
+          break;
+        }
         const since = event.elapsedMs >= 1000 ? ` (${secondsText(event.elapsedMs)})` : "";
         const what = isOwnProcess(event.holder)
           ? `This process first runs an older message of session ${event.sessionId}${since}.`
@@ -110,6 +117,7 @@ export class TextView implements TurnView {
       }
       case "approval.requested":
         screen.idle();
+        screen.note(style.yellow(`${printable(event.name)} waits for approval (call ${printable(event.callId)}).`));
         break;
       case "child.started":
         // By its name it is steered, stopped and looked at.

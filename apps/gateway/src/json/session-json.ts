@@ -107,7 +107,22 @@ export function turnJson(turn: TurnRecord): Record<string, unknown> {
           ...(turn.usage === undefined ? {} : { usage: turn.usage }),
         }
       : {};
-  return { turnId, state, startedAt: isoTime(startedAtMs), fencingToken, pid: holder.pid, host: holder.host, ...ended };
+  const approvals = (turn.approvals ?? []).map(({ callId, name, askedAtMs, answer }) => ({
+    callId,
+    name,
+    at: isoTime(askedAtMs),
+    ...(answer ? { decision: answer.decision, by: answer.by, answeredAt: isoTime(answer.atMs) } : {}),
+  }));
+  return {
+    turnId,
+    state,
+    startedAt: isoTime(startedAtMs),
+    fencingToken,
+    pid: holder.pid,
+    host: holder.host,
+    ...(approvals.length === 0 ? {} : { approvals }),
+    ...ended,
+  };
 }
 
 /** `sessions show ID --json`, without its entries. */

@@ -32,6 +32,13 @@ export function sessionStateJson(state: SessionState, nowMs: number, startOne: s
     turn: turn
       ? {
           turnId: turn.turnId,
+          state: turn.state,
+          asks: (turn.state === "suspended" ? turn.approvals : []).map(({ callId, name, askedAtMs, answer }) => ({
+            callId,
+            name,
+            at: isoTime(askedAtMs),
+            decision: answer?.decision ?? null,
+          })),
           startedAt: isoTime(turn.startedAtMs),
           ageMs: Math.max(0, nowMs - turn.startedAtMs),
           stop: turn.stop

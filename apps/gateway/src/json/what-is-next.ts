@@ -1,4 +1,4 @@
-import type { PendingInput } from "@turnkeeper/state-store";
+import type { OpenTurn, PendingInput } from "@turnkeeper/state-store";
 import type { SessionState, TurnStatus } from "@turnkeeper/agent-core";
 import { secondsText } from "./seconds-text.ts";
 
@@ -35,7 +35,17 @@ export function stopsInMs(status: TurnStatus | undefined): number | undefined {
   return Math.max(0, status.timeoutMs - status.idleMs, ...status.waits.map(({ endsInMs }) => endsInMs));
 }
 
+/** Nobody holds a turn that waits for approval; it is resumed ahead of everything that waits. */
+function whenSuspended({ approvals = [] }: OpenTurn, startOne: string): string {
+  const openCount = approvals.filter(({ answer }) => answer === undefined).length;
+  if (openCount === 0)
+    return `All that the turn asked is answered: the next process that uses the session goes on with it; ${startOne}`;
+  const answers = openCount === 1 ? "somebody allows or denies it" : `all ${openCount} calls are allowed or denied`;
+  return `The turn waits until ${answers}, however long that takes.`;
+}
+
 function whenFree(state: SessionState, startOne: string): string {
+  if (state.turn?.state === "suspended") return whenSuspended(state.turn, startOne);
   const next = successorOf(state);
   switch (next?.kind) {
     case "waiter":
@@ -85,12 +95,9 @@ function whenHeldInSilence(state: SessionState): string {
 }
 
 function whenHeld(state: SessionState): string {
-  const { turn, status } = state;
+  const { turn } = state;
   const after = afterwards(state);
   if (turn?.stop) return `The turn is being stopped.${after}`;
-  const approval = status?.waits.find(({ kind }) => kind === "approval");
-  if (approval)
-    return `The turn waits for somebody to allow or deny ${approval.name}, at most ${secondsText(approval.endsInMs)} more.${after}`;
   const silenceMs = stopsInMs(state.status);
   const unless = silenceMs === undefined ? "" : ` Without progress it is stopped in ${secondsText(silenceMs)}.`;
   return `The turn goes on to its end.${unless}${after}`;

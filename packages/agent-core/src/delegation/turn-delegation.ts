@@ -82,10 +82,33 @@ interface RunningChild {
   readonly leave: () => void;
 }
 
-/** Nobody reads a child's events: what is not read would wait in memory. */
-async function drain(child: Turn): Promise<void> {
-  const events = child[Symbol.asyncIterator]();
-  while (!(await events.next()).done);
+/** How long a person may take over what a child asks before its parent counts as stuck, in milliseconds. */
+const approvalBoundMs = 3_600_000;
+
+/** Who hears what a child asks; nobody any more once its parent has left it, since a child holds nothing of its parent. */
+interface Hearing {
+  parent: { readonly emit: (event: TurnEventBody) => void; readonly clock: ProgressClock } | undefined;
+}
+
+/** Reads a child's events: what is not read would wait in memory. What it asks is asked of its parent's caller. */
+async function hear(child: Turn, hearing: Hearing): Promise<void> {
+  let waiting: Disposable | undefined;
+  const isOver = (): void => {
+    waiting?.[Symbol.dispose]();
+    waiting = undefined;
+  };
+  for await (const event of child) {
+    if (event.type === "turn.started" || event.type === "turn.finished") isOver();
+    if (event.type !== "approval.requested" || !hearing.parent) continue;
+    const { callId, name, input } = event;
+    // A grandchild's question was told by its parent in the same way.
+    const { childSessionId = event.sessionId, childTurnId = event.turnId } = event;
+    const { emit, clock } = hearing.parent;
+    waiting ??= clock.declareWait({ kind: "approval", name, boundMs: approvalBoundMs });
+    const turn = childTurnId === undefined ? {} : { childTurnId };
+    emit({ type: "approval.requested", callId, name, input, childSessionId, ...turn });
+  }
+  isOver();
 }
 
 export class TurnDelegation {
@@ -117,9 +140,12 @@ export class TurnDelegation {
       const child = await this.#start(callId, task, options);
       const startedAtMs = this.#deps.host.clock.monotonicMs();
       this.#emit({ type: "child.started", callId, childSessionId: child.sessionId });
-      void drain(child);
+      const hearing: Hearing = { parent: { emit: this.#emit, clock: this.#scope.clock } };
+      void hear(child, hearing);
       const { sessionId } = child;
-      const { outcome, text, reason, detail } = await this.#end(child);
+      const { outcome, text, reason, detail } = await this.#end(child).finally(() => {
+        hearing.parent = undefined;
+      });
       const durationMs = Math.round(this.#deps.host.clock.monotonicMs() - startedAtMs);
       this.#emit({ type: "child.finished", callId, childSessionId: sessionId, outcome, durationMs });
       this.#scope.clock.progress("child", sessionId);

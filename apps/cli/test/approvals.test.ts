@@ -1,0 +1,140 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, it } from "vitest";
+import { runInside } from "./inside/command-line.ts";
+import { eventsOf, makeHome, runCli, startCli } from "./outside/built-cli.ts";
+import type { RunningCli } from "./outside/built-cli.ts";
+import { compatibleConfig, openAiCall, openAiText, serveModel } from "./outside/model-server.ts";
+
+interface Served {
+  readonly home: string;
+  readonly gateway: RunningCli;
+  readonly url: string;
+}
+
+/** A gateway whose model asks for one command and then says each of these. */
+async function serve(...texts: readonly string[]): Promise<Served> {
+  const command = JSON.stringify({ command: "echo ran >> ran.txt" });
+  const server = await serveModel(openAiCall("shell", command), ...texts.map((text) => openAiText(text)));
+  const home = makeHome(`${compatibleConfig(server)}gateway: { tools: [shell] }\n`);
+  const gateway = startCli(["gateway", "--port", "0"], { home });
+  await gateway.sees(/Listening on (\S+)/);
+  return { home, gateway, url: /Listening on (\S+)/.exec(gateway.stdout)?.[1] ?? "" };
+}
+
+type Event = Readonly<Record<string, unknown>>;
+
+/** Sends a message whose events are streamed; answers the question that its turn asks, and the rest of the stream. */
+async function ask({ url }: Served): Promise<{ readonly question: Event; readonly rest: Promise<readonly Event[]> }> {
+  const answer = await fetch(`${url}/v1/sessions/s/turns`, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "text/event-stream" },
+    body: JSON.stringify({ input: "go", inputId: "one" }),
+  });
+  const stream = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+  if (!stream) throw new Error("There is no stream.");
+  let text = "";
+  const events = (): readonly Event[] =>
+    text.split("\n").flatMap((line) => (line.startsWith("data: ") ? [JSON.parse(line.slice(6)) as Event] : []));
+  const question = (): Event | undefined => events().find(({ type }) => type === "approval.requested");
+  while (!question()) {
+    const { value, done } = await stream.read();
+    if (done) throw new Error(`The stream ended without a question: ${text}`);
+    text += value;
+  }
+  const rest = (async () => {
+    try {
+      for (let part = await stream.read(); !part.done; part = await stream.read()) text += part.value;
+    } catch {
+      // The gateway was killed.
+    }
+    return events();
+  })();
+  return { question: question() ?? {}, rest };
+}
+
+const ranIn = (home: string): string => {
+  try {
+    return readFileSync(path.join(home, "ran.txt"), "utf8");
+  } catch {
+    return "";
+  }
+};
+
+// Four processes, one after another.
+it(
+  "rule 7.19: a question outlives kill -9, is answered from another process, and its turn goes on in a third",
+  { timeout: 120_000 },
+  async () => {
+    const served = await serve("Done.", "Second.");
+    const { home, gateway } = served;
+    const { question, rest } = await ask(served);
+    const callId = String(question["callId"]);
+    gateway.child.kill("SIGKILL");
+    await gateway.ended;
+    const started = (await rest).find(({ type }) => type === "turn.started");
+    const why = await runInside(["why", "s"], { home });
+    expect(why.stdout).toContain(`shell (call ${callId}), asked`);
+    expect(why.stdout).toMatch(new RegExp(`turnkeeper approve s ${callId} allow --store`));
+    const busy = await runInside(["run", "no", "--session", "s", "--on-busy", "reject", "--json"], { home });
+    expect(busy.code).toBe(75);
+    expect(eventsOf(busy.stdout)).toMatchObject([{ type: "turn.finished", outcome: "busy" }]);
+    expect(await runInside(["approve", "s", "other", "allow"], { home })).toMatchObject({ code: 1 });
+    expect(await runInside(["approve", "s", callId, "perhaps"], { home })).toMatchObject({ code: 2 });
+    const approved = await runCli(["approve", "s", callId, "allow"], { home });
+    expect(approved).toMatchObject({ code: 0, stderr: expect.stringContaining("goes on with the next message") });
+    expect(await runInside(["approve", "s", callId, "deny"], { home })).toMatchObject({ code: 1 });
+    expect(ranIn(home)).toBe("");
+
+    const next = await runCli(["run", "next", "--session", "s", "--json"], { home });
+    expect(next.code).toBe(0);
+    expect(eventsOf(next.stdout).at(-1)).toMatchObject({ outcome: "answered", text: "Second." });
+    expect(ranIn(home)).toBe("ran\n");
+    const shown = JSON.parse((await runInside(["sessions", "show", "s", "--json"], { home })).stdout) as {
+      readonly inputs: readonly Event[];
+      readonly turns: readonly Event[];
+    };
+    expect(shown.inputs).toMatchObject([{ inputId: "one", end: "answered" }, { end: "answered" }]);
+    expect(shown.turns).toMatchObject([
+      { turnId: started?.["turnId"], approvals: [{ callId, decision: "allow" }] },
+      { outcome: "answered" },
+    ]);
+    expect(Number(shown.turns[0]?.["fencingToken"])).toBeGreaterThan(Number(started?.["fencingToken"]));
+    expect(await runInside(["sessions", "verify", "s"], { home })).toMatchObject({ code: 0 });
+  },
+);
+
+it("a living process that asked goes on as soon as it is answered, and tells the model of a denial", async () => {
+  const served = await serve("I will not.");
+  const { question, rest } = await ask(served);
+  const { home, gateway, url } = served;
+  const approve = (decision: string): Promise<Response> =>
+    fetch(`${url}/v1/sessions/s/approvals/${String(question["callId"])}`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ decision }),
+    });
+  const denied = await approve("deny");
+  expect(denied.status).toBe(200);
+  expect(await denied.json()).toMatchObject({ open: [], isResumed: true });
+  expect((await approve("allow")).status).toBe(409);
+  expect((await rest).at(-1)).toMatchObject({ type: "turn.finished", outcome: "answered", text: "I will not." });
+  expect(ranIn(home)).toBe("");
+  gateway.child.kill("SIGTERM");
+  await gateway.ended;
+});
+
+it("stop ends a turn that waits for approval, whoever asked", async () => {
+  const served = await serve();
+  const { rest } = await ask(served);
+  const { home, gateway } = served;
+  const top = await runInside(["top", "--json"], { home });
+  expect(JSON.parse(top.stdout)).toMatchObject({ session: "s", state: "asks" });
+  const stopped = await runCli(["stop", "s"], { home });
+  expect(stopped).toMatchObject({ code: 0, stderr: expect.stringContaining("waited for approval") });
+  expect((await rest).at(-1)).toMatchObject({ outcome: "interrupted", reason: "user-stop" });
+  expect(ranIn(home)).toBe("");
+  expect(await runInside(["sessions", "verify", "s"], { home })).toMatchObject({ code: 0 });
+  gateway.child.kill("SIGTERM");
+  await gateway.ended;
+});

@@ -1,0 +1,57 @@
+import { CodedError } from "@turnkeeper/kernel";
+import type { SettledTurn } from "@turnkeeper/state-store";
+import type { TurnLease } from "@turnkeeper/turn-lease";
+import { endTurn, leaseLost } from "./turn-end.ts";
+import type { EndingTurn } from "./turn-end.ts";
+import type { ConductedTurn, TurnDeps, TurnEnding, TurnPause } from "./turn-machinery.ts";
+
+/** A stop that was written on the turn before it could be suspended has ended it. */
+function endingOfStop({ turn }: SettledTurn): TurnEnding {
+  const { outcome, reason, detail, stop, usage } = turn;
+  return {
+    outcome,
+    ...(reason === undefined ? {} : { reason }),
+    ...(detail === undefined ? {} : { detail }),
+    ...(stop === undefined ? {} : { stop }),
+    ...(usage === undefined ? {} : { usage }),
+  };
+}
+
+/**
+ * Suspends a turn over the calls that ask for approval, and lets go of its lease (rule 7.19). Where that cannot be the
+ * turn ends, and says why: its open calls did not run. Never rejects.
+ */
+export async function suspendTurn(
+  deps: TurnDeps,
+  lease: TurnLease,
+  ending: EndingTurn,
+  { asks, usage, ifStopped }: TurnPause,
+): Promise<ConductedTurn> {
+  const { writer, leavesProcesses } = ending;
+  const spent = usage === undefined ? {} : { usage };
+  const fails = (error: unknown): Promise<ConductedTurn> =>
+    endTurn(deps, lease, ending, {
+      ...spent,
+      outcome: "failed",
+      reason: CodedError.is(error) ? error.code : "INTERNAL",
+      detail: error instanceof Error ? error.message : String(error),
+      entries: ifStopped,
+    });
+  if (lease.lost.aborted || writer.failure) return fails(writer.failure ?? lease.lost.reason);
+  try {
+    const callIds = asks.map(({ callId }) => callId);
+    const result = await writer.suspend({ callIds, ...spent, ...(leavesProcesses ? { leavesProcesses } : {}) });
+    switch (result?.kind) {
+      case "suspended":
+        return { suspended: result.turn, asks };
+      case "stopped":
+        return { ending: endingOfStop(result.settled), handOver: result };
+      case "stale-token":
+        return { ending: leaseLost({ outcome: "interrupted", ...spent }) };
+      case undefined:
+        return await fails(writer.failure);
+    }
+  } catch (error) {
+    return fails(error);
+  }
+}
