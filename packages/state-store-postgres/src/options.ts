@@ -29,7 +29,7 @@ export const defaultPostgresStoreOptions: Readonly<
 > = Object.freeze({
   // One of its own, so that it can be granted, dumped and dropped as a whole.
   schema: "turnkeeper",
-  // A turn has one call under way at a time, and each is a millisecond or two: ten carry some thousand calls a second.
+  // A turn has one call under way at a time: ten carry many turns, and a server has a hundred connections by default.
   connectionsMax: 10,
   // Far above what a statement takes, its wait for a lock included: the way is cut, and nobody said so.
   answerMs: 20_000,
