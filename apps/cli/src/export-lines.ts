@@ -19,6 +19,7 @@ const fields = z.record(z.string(), z.json());
 const usage = z.strictObject({
   inputTokens: z.number().optional(),
   cachedInputTokens: z.number().optional(),
+  cacheWriteTokens: z.number().optional(),
   outputTokens: z.number().optional(),
   reasoningTokens: z.number().optional(),
 });
