@@ -3,27 +3,15 @@ import type { ApprovalPolicy } from "@turnkeeper/tools";
 import { createInterface } from "node:readline";
 import type { CommandIo } from "./command-io.ts";
 import type { Config } from "./config/config.ts";
+import { callLines } from "./display/approval-text.ts";
 import type { Screen } from "./display/screen.ts";
-import { legible, printable } from "./display/style.ts";
+import { printable } from "./display/style.ts";
 import type { TurnView } from "./display/turn-view.ts";
 
 /** Asks one question; nothing where the person left it unanswered (Ctrl-D), or it is moot. */
 export type AskLine = (question: string, signal: AbortSignal) => Promise<string | undefined>;
 
 type Question = Extract<TurnEvent, { type: "approval.requested" }>;
-
-/** What is to be allowed, in full: a call that is cut off on the screen may hide what it does. */
-function callText({ name, input }: Pick<Question, "name" | "input">): string {
-  const fields =
-    typeof input === "object" && input !== null && !Array.isArray(input)
-      ? Object.entries(input)
-      : [["input", input] as const];
-  const lines = fields.map(([field, value]) => {
-    const text = typeof value === "string" ? value : JSON.stringify(value);
-    return `    ${legible(field)}: ${legible(text).replaceAll("\n", "\n      ")}`;
-  });
-  return [`  ${printable(name)} asks to run:`, ...lines].join("\n");
-}
 
 /** What decides on a call before anybody is asked. */
 export interface PolicyParts {
@@ -131,7 +119,7 @@ export class Questions {
 
   async #asked(question: Question, signal: AbortSignal): Promise<"allow" | "deny"> {
     const { ask, screen } = this.#parts;
-    screen.note(callText(question));
+    for (const line of callLines(question.name, question.input, screen.noteStyle)) screen.note(line);
     for (;;) {
       const answer = (await ask(`  Allow? [y]es, [n]o, [a]lways ${printable(question.name)} `, signal))
         ?.trim()

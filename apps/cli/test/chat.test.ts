@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { runInside } from "./inside/command-line.ts";
@@ -255,5 +255,25 @@ describe("a chat on a terminal", () => {
     await chat.ended;
     const shown = await runInside(["sessions", "show", "s", "--json"], { home });
     expect(JSON.parse(shown.stdout)).toMatchObject({ entries: [{}, {}, { role: "tool", status: "denied" }, {}] });
+  });
+
+  it("asks about an edit by showing what it changes", async () => {
+    const { chat, type, home } = await chatWith(
+      openAiCall("edit_file", '{"path":"notes.txt","old_text":"one\\ntwo","new_text":"one\\n2"}'),
+      openAiText("Done."),
+    );
+    const file = path.join(home, "notes.txt");
+    writeFileSync(file, "one\ntwo\n");
+    type("hello\r");
+    await chat.sees(
+      /edit_file asks to run:\n {4}path: notes\.txt\n {5}one\n {4}-two\n {4}\+2\n[^]*Allow\? .*\[a\]lways edit_file/,
+      "screen",
+    );
+    expect(readFileSync(file, "utf8")).toBe("one\ntwo\n");
+    type("y\r");
+    await chat.sees(/✓ edit_file[^]*@@ -1,2 \+1,2 @@[^]*Done\.[^]*› /, "screen");
+    expect(readFileSync(file, "utf8")).toBe("one\n2\n");
+    type("\u0004");
+    expect(await chat.ended).toMatchObject({ code: 0 });
   });
 });
