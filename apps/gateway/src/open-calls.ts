@@ -1,5 +1,6 @@
 import type { Agent, RunOptions, Turn, TurnFinished } from "@turnkeeper/agent-core";
 import type { Host } from "@turnkeeper/kernel";
+import { wantsTurn } from "@turnkeeper/state-store";
 import type { OnBusy, StateStore } from "@turnkeeper/state-store";
 import { Refusal, retryLater } from "./refusal.ts";
 
@@ -100,7 +101,9 @@ export class OpenCalls {
 
   async #checkQueue(sessionId: string): Promise<void> {
     const pending = await this.#deps.store.inbox.pending(sessionId);
-    if (pending.length >= this.#limits.queueLength)
-      throw tooMany("session_queue_full", `${pending.length} inputs wait on this session; try later.`);
+    // What children tell of their ends waits for the next turn and for nobody's room.
+    const waitingCount = pending.filter(wantsTurn).length;
+    if (waitingCount >= this.#limits.queueLength)
+      throw tooMany("session_queue_full", `${waitingCount} inputs wait on this session; try later.`);
   }
 }

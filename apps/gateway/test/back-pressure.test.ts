@@ -55,6 +55,26 @@ describe("more than there is room for is refused before it is stored", () => {
     await agent.idle();
   });
 
+  it("and what children tell of their ends takes nobody's room", async () => {
+    const { url, store, agent } = await openGateway([{ silentAfter: "…" }, { text: "queued" }], {
+      limits: { queueLength: 1 },
+    });
+    const running = post(`${url}/v1/sessions/s/turns`, { input: "Hi" });
+    await until(async () => (await store.turns.running("s")).length > 0);
+    const turnId = (await store.turns.running("s"))[0]?.turn.turnId ?? "";
+    const nobody = { runnerId: "nobody", instanceId: "i", host: "elsewhere", bootId: "b", pid: 1 };
+    const child = { sessionId: "child", inputId: "task", text: "Look.", onBusy: "wait" as const };
+    await store.inbox.offer({ ...child, runner: nobody, parent: { sessionId: "s", turnId, callId: "call" } });
+    await store.inbox.withdraw("child", "task", "cancelled");
+    expect(await store.inbox.pending("s")).toMatchObject([{ child: { sessionId: "child" } }]);
+    const queue = (): Promise<Response> => post(`${url}/v1/sessions/s/turns`, { input: "later", onBusy: "queue" });
+    expect((await queue()).status).toBe(200);
+    expect(await codeOf(await queue())).toEqual([429, "5", "session_queue_full"]);
+    await agent.stop("s", { hard: true });
+    await running;
+    await agent.idle();
+  });
+
   it("event streams", async () => {
     const { url } = await openGateway([{ text: "Hello." }], { limits: { streamCount: 1 } });
     await post(`${url}/v1/sessions/s/turns`, { input: "Hi" });
