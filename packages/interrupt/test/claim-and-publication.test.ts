@@ -65,6 +65,22 @@ describe("a stop with a claim", () => {
     expect(scene.turn.signal.aborted).toBe(true);
   });
 
+  it("INT-1: nothing else runs between the claim and the publication", async () => {
+    const scene = makeScene();
+    const order: string[] = [];
+    const claim = scene.claim();
+    scene.turn.signal.addEventListener("abort", () => order.push("published"), { once: true });
+    const stopping = inOneStep(scene, {
+      consume: () => {
+        queueMicrotask(() => order.push("something else"));
+        order.push("claimed");
+        return claim.consume();
+      },
+    });
+    expect(await stopping).toBe("published");
+    expect(order).toEqual(["claimed", "published", "something else"]);
+  });
+
   it("INT-1: progress between the reservation and the call comes first", async () => {
     const scene = makeScene();
     const claim = scene.claim();

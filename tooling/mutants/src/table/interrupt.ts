@@ -32,7 +32,7 @@ export const interruptMutations: readonly Mutation[] = mutationsOf("interrupt", 
     if (!claim.consume()) return "vetoed";
     await Promise.resolve();`,
     guards: "INT-1",
-    tests: ["publication-race.property"],
+    tests: ["claim-and-publication"],
   },
   {
     id: "claim-used-on-a-stopped-turn",
@@ -254,7 +254,7 @@ export const interruptMutations: readonly Mutation[] = mutationsOf("interrupt", 
     find: "let cancel = timers.after(boundMs, goBehindPoll);",
     replace: "let cancel = (): void => {};",
     guards: "INT-3",
-    tests: ["publication-race.property"],
+    tests: ["claim-and-publication"],
   },
   {
     id: "commit-wait-leaves-its-timer",
