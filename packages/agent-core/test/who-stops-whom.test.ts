@@ -115,11 +115,16 @@ function codeOf(error: unknown): string {
 
 test("INT-3: a lost lease stops its turn hard, whatever the turn does", async () => {
   const scene = await stage();
+  let interrupt: TurnScope["interrupt"] | undefined;
   const done = scene.conduct(async (scope) => {
+    interrupt = scope.interrupt;
     scope.clock.declareWait({ kind: "tool", name: "shell", boundMs: 60_000 });
     return await untilStopped(scope);
   });
+  await scene.host.settle();
   scene.loseLease();
+  // At once: not when the turn is left behind.
+  expect(interrupt?.current).toMatchObject({ hard: true, reason: "lease-lost" });
   await scene.host.advance(10);
   expect((await done).ending).toMatchObject({ outcome: "interrupted", reason: "lease-lost" });
   expect(scene.host.pendingTimerCount()).toBe(0);
