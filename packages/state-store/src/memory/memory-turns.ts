@@ -116,7 +116,7 @@ export class MemoryTurns implements TurnStore {
     const isOwn = own?.fencingToken === grant.fencingToken && own.holder.holderId === grant.holderId;
     // Repeated after an outcome that was not known: what stands is told again.
     if (known && isOwn && own.state === "suspended")
-      return { kind: "suspended", turn: own, pendingCount: state.queueOf(known).length };
+      return { kind: "suspended", turn: own, pendingCount: state.pendingCount(known) };
     if (!state.grantStands(grant)) return { kind: "stale-token" };
     const { session, turn } = state.runningIn(grant.sessionId, turnId);
     const { stop, ...facts } = turn;
@@ -130,7 +130,7 @@ export class MemoryTurns implements TurnStore {
     session.turns.set(turnId, suspended);
     state.noteProcesses(turn, leavesProcesses);
     state.free(grant.sessionId);
-    if (!stop) return { kind: "suspended", turn: suspended, pendingCount: state.queueOf(session).length };
+    if (!stop) return { kind: "suspended", turn: suspended, pendingCount: state.pendingCount(session) };
     const settled = state.stopSuspended(session, suspended, stop);
     return { kind: "stopped", settled, ...state.handOver(grant.sessionId) };
   }
