@@ -106,8 +106,10 @@ export class SessionWrites {
   }
 
   async #decided<T>(run: CallRun<T>): Promise<T> {
-    for (let tries = 0; ; tries++) {
-      if (tries >= eagerTries) await this.#server.pause(this.#random.unit() * 5 * tries);
+    let conflictCount = 0;
+    for (;;) {
+      // Only others who write are given way to: what must be read as well grows with each look, and ends.
+      if (conflictCount >= eagerTries) await this.#server.pause(this.#random.unit() * 5 * conflictCount);
       const image = this.#takeKept(run) ?? (await this.#load(run));
       const written = run.writtenOf(image);
       if (written) return written.answer;
@@ -120,7 +122,10 @@ export class SessionWrites {
         return answer instanceof Numbered ? answer.answer(0) : answer;
       }
       const saved = await this.#save(run, image, answer);
-      if (saved.kind === "again") continue;
+      if (saved.kind === "again") {
+        conflictCount++;
+        continue;
+      }
       this.#keep(image.kept(saved.saved));
       return answer instanceof Numbered ? answer.answer(saved.saved.input_seq ?? 0) : answer;
     }

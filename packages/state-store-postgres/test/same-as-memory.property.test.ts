@@ -35,7 +35,7 @@ test.skipIf(noServer)(
         expect(answers).toEqual((await runScript(memoryHarness(), script)).answers);
         for (const [outcome, count] of Object.entries(reach)) met[outcome] = (met[outcome] ?? 0) + count;
       }),
-      { numRuns: 4 },
+      { numRuns: 30, endOnFailure: true },
     );
     // A run that never met these has compared nothing of them.
     for (const outcome of [

@@ -38,6 +38,7 @@ test("nobody under (18) gets in", () => {
 `,
   );
   write("tooling/vitest-config/package.json", "{}\n");
+  write("tooling/postgres-server/package.json", "{}\n");
   write("tsconfig.base.json", "{}\n");
   symlinkSync(path.join(repository, "node_modules"), path.join(root, "node_modules"));
   return root;

@@ -546,9 +546,9 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
   {
     id: "stop-overtaken-by-the-suspension",
     file: "memory/memory-turns",
-    find: 'if (!stop) return { kind: "suspended", turn: suspended, pendingCount: state.queueOf(session).length };',
+    find: 'if (!stop) return { kind: "suspended", turn: suspended, pendingCount: state.pendingCount(session) };',
     replace:
-      'if (stop !== undefined || true) return { kind: "suspended", turn: suspended, pendingCount: state.queueOf(session).length };',
+      'if (stop !== undefined || true) return { kind: "suspended", turn: suspended, pendingCount: state.pendingCount(session) };',
     guards: "7.19",
     tests: ["conformance"],
   },
