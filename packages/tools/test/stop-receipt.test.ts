@@ -58,13 +58,15 @@ test.runIf(hasProcessTable).each(escapes)(
 test.runIf(hasProcessTable)("the receipt says what each step reached and what it left", async () => {
   const bench = await workbench();
   const command = `
-    setsid sh -c 'trap "" TERM; echo $$ >daemon; while :; do read -t 1000 <>gate; done' &
-    until [ -s daemon ]; do sleep 0.01; done; echo ready; exec sleep 1000`;
+    setsid sh -c 'trap "" TERM; echo $$ >daemon; while :; do read line <>gate; done' &
+    echo ready; read line <>gate`;
   const call = createShellTool(deps, { graceMs: 150 }).execute(
     { command: `mkfifo gate; exec bash -c '${command.replaceAll("'", "'\\''")}'` },
     bench.context,
   );
   await bench.moved;
+  // From then on there are two, neither of which starts another.
+  await expect.poll(() => processIdsIn(bench.folder, "daemon").catch(() => [])).toHaveLength(1);
   bench.stop();
   const error = await rejection(call);
   expect(receiptOf(error)).toEqual({
