@@ -76,6 +76,16 @@ describe("a busy session", () => {
     expect(server.requests).toHaveLength(2);
   });
 
+  it("steer that comes before the answer's end is answered too, in a paragraph of its own", async () => {
+    const steer: Answer = async (response, request) => {
+      await runInside(["run", "and the rest?", "--session", "s", "--on-busy", "steer"], { home });
+      return openAiText("first answer")(response, request);
+    };
+    const home: string = makeHome(compatibleConfig(await serveModel(steer, openAiText("the rest"))));
+    const run = await runInside(["run", "go", "--session", "s"], { home });
+    expect(run).toMatchObject({ code: 0, stdout: "first answer\n\nthe rest\n" });
+  });
+
   it("interrupt stops the running turn for the newer message, which is answered next", async () => {
     const { home, holder } = await holdSession(openAiStall("held"), openAiText("newer answer"));
     const newer = await runInside(["run", "newer", "--session", "s", "--on-busy", "interrupt"], { home });

@@ -5,7 +5,7 @@ import type { Style } from "./style.ts";
 /** How an answer's text becomes what is written: pieces in, pieces out. */
 export interface AnswerText {
   write(delta: string): string;
-  /** A tool runs: ends the line, so that the tool's own can come; the next text is another paragraph. */
+  /** A tool runs, or a message came in between: ends the line; the next text is another paragraph. */
   breakSegment(): string;
   /** Ends the answer with exactly one newline; nothing where there was no text. */
   end(): string;
@@ -14,7 +14,7 @@ export interface AnswerText {
 
 /**
  * The text as the model wrote it, for programs: its last newlines are held back, so that it ends with exactly one
- * whatever it ended with, and texts on both sides of a tool call stay apart.
+ * whatever it ended with, and texts on both sides of a tool call or of a message stay apart.
  */
 export class PlainAnswer implements AnswerText {
   #newlines = "";

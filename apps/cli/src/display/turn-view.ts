@@ -141,6 +141,8 @@ export class TextView implements TurnView {
         screen.note(style.dim("The turn moves again."));
         break;
       case "steer.delivered":
+        // An answer may have ended before the message was taken: what comes next answers the message.
+        screen.result(this.#answer.breakSegment());
         screen.note(style.dim("The message that came meanwhile goes to the model now."));
         break;
       case "model.retry": {
