@@ -119,7 +119,7 @@ export class Questions {
 
   async #asked(question: Question, signal: AbortSignal): Promise<"allow" | "deny"> {
     const { ask, screen } = this.#parts;
-    for (const line of callLines(question.name, question.input, screen.noteStyle)) screen.note(line);
+    for (const line of callLines(question, screen.noteStyle)) screen.note(line);
     for (;;) {
       const answer = (await ask(`  Allow? [y]es, [n]o, [a]lways ${printable(question.name)} `, signal))
         ?.trim()

@@ -56,8 +56,9 @@ export async function chat(io: CommandIo, flags: TurnFlags): Promise<number> {
   const approval = approvalOf({ yes: flags.yes, ask: isByHand });
   const questions = new Questions({ screen, ask: askLine, agent: () => conversation.seated.agent });
   const view = (options: { readonly isTold: boolean }): TurnView => {
-    const plain = flags.json ? new JsonLinesView(io) : new TextView(screen, options);
-    return approval === "ask" ? questions.over(plain) : plain;
+    const asks = approval === "ask";
+    const plain = flags.json ? new JsonLinesView(io) : new TextView(screen, { ...options, asks });
+    return asks ? questions.over(plain) : plain;
   };
   const onFinished = (finished: TurnFinished): Promise<void> =>
     tellNextStep((line) => screen.note(line), finished, { place: context.place, store: seat.store });

@@ -21,7 +21,10 @@ import type { TurnFlags } from "../turn-flags.ts";
 export async function run(io: CommandIo, message: string | undefined, flags: TurnFlags): Promise<number> {
   const sessionId = flags.session === undefined ? systemHost.random.id() : checkedSessionId(flags.session);
   const screen = new Screen({ stdout: io.stdout, stderr: io.stderr, host: systemHost });
-  const view = flags.json ? new JsonLinesView(io) : new TextView(screen);
+  // A message that came from stdin has used it up: nobody can answer there.
+  const ask = message !== undefined ? terminalAsker(io, () => ladder.press()) : undefined;
+  const approval = approvalOf({ yes: flags.yes, ask });
+  const view = flags.json ? new JsonLinesView(io) : new TextView(screen, { asks: approval === "ask" });
   const early = new EarlyStop(io, view, sessionId);
   let steps: StopSteps = early;
   const ladder = new StopLadder(io, {
@@ -41,9 +44,6 @@ export async function run(io: CommandIo, message: string | undefined, flags: Tur
     close = () => closeAll([() => seat.close(), () => seated.close()]);
     if (early.isAsked) return early.tell();
 
-    // A message that came from stdin has used it up: nobody can answer there.
-    const ask = message !== undefined ? terminalAsker(io, () => ladder.press()) : undefined;
-    const approval = approvalOf({ yes: flags.yes, ask });
     const questions = ask && new Questions({ screen, ask, agent: () => seated.agent });
     if (flags.session === undefined && io.stderr.isTerminal) screen.note(screen.noteStyle.dim(`Session ${sessionId}`));
     const turn = seated.agent.run(sessionId, text, { ...runOptionsOf(flags), approval });

@@ -1,6 +1,13 @@
 import { legible } from "./style.ts";
 import type { Style } from "./style.ts";
 
+/** What a person is asked about; `childSessionId`: the subagent that makes the call. */
+export interface AskedCall {
+  readonly name: string;
+  readonly input: unknown;
+  readonly childSessionId?: string;
+}
+
 /** How many unchanged lines stand around those that an edit changes. */
 const contextLinesMax = 3;
 
@@ -42,7 +49,7 @@ function isEdit(
  * A call that somebody is asked about, in full: what is cut off on the screen may hide what it does, and so may what
  * cannot be seen. An edit is shown as the change that it makes.
  */
-export function callLines(name: string, input: unknown, style: Style): readonly string[] {
+export function callLines({ name, input, childSessionId }: AskedCall, style: Style): readonly string[] {
   const fields: Readonly<Record<string, unknown>> =
     typeof input === "object" && input !== null && !Array.isArray(input) ? { ...input } : { input };
   const change = isEdit(fields) ? editLines(fields.old_text, fields.new_text, style) : [];
@@ -50,5 +57,6 @@ export function callLines(name: string, input: unknown, style: Style): readonly 
     ([field]) => change.length === 0 || (field !== "old_text" && field !== "new_text"),
   );
   const lines = [...told.flatMap(([field, value]) => fieldLines(field, value)), ...change];
-  return [`  ${style.bold(legible(name))} asks to run:`, ...lines.map((line) => `    ${line}`)];
+  const whose = childSessionId === undefined ? "" : ` of subagent ${legible(childSessionId)}`;
+  return [`  ${style.bold(legible(name))}${whose} asks to run:`, ...lines.map((line) => `    ${line}`)];
 }

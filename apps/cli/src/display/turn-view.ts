@@ -50,12 +50,17 @@ export class TextView implements TurnView {
   readonly #screen: Screen;
   readonly #answer: AnswerText;
   readonly #isTold: boolean;
+  readonly #asks: boolean;
   #hasWaited = false;
   #hasThought = false;
 
-  /** `isTold`: the person already knows that the message was queued. */
-  constructor(screen: Screen, options: { readonly isTold?: boolean } = {}) {
+  /**
+   * `isTold`: the person already knows that the message was queued. `asks`: whoever shows this puts what needs approval
+   * to the person, so it is not said here too.
+   */
+  constructor(screen: Screen, options: { readonly isTold?: boolean; readonly asks?: boolean } = {}) {
     this.#screen = screen;
+    this.#asks = options.asks ?? false;
     this.#isTold = options.isTold ?? false;
     this.#answer = screen.stdout.isTerminal ? new RenderedAnswer(screen.outStyle) : new PlainAnswer();
   }
@@ -117,7 +122,8 @@ export class TextView implements TurnView {
       }
       case "approval.requested":
         screen.idle();
-        screen.note(style.yellow(`${printable(event.name)} waits for approval (call ${printable(event.callId)}).`));
+        if (!this.#asks)
+          screen.note(style.yellow(`${printable(event.name)} waits for approval (call ${printable(event.callId)}).`));
         break;
       case "child.started":
         // By its name it is steered, stopped and looked at.
