@@ -1,3 +1,4 @@
+import { messageOf } from "@turnkeeper/kernel";
 import type { Agent, Approval, ApprovalPolicy as AgentPolicy, TurnEvent } from "@turnkeeper/agent-core";
 import type { ApprovalPolicy } from "@turnkeeper/tools";
 import { createInterface } from "node:readline";
@@ -93,7 +94,7 @@ export class Questions {
     try {
       for (let question = this.#open.shift(); question; question = this.#open.shift()) await this.#settle(question);
     } catch (error) {
-      screen.note(`turnkeeper: ${error instanceof Error ? error.message : String(error)}`);
+      screen.note(`turnkeeper: ${messageOf(error)}`);
     } finally {
       this.#isAsking = false;
     }

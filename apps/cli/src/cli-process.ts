@@ -1,3 +1,4 @@
+import { messageOf } from "@turnkeeper/kernel";
 import { homedir } from "node:os";
 import { complain } from "./command-io.ts";
 import type { CommandIo } from "./command-io.ts";
@@ -64,7 +65,7 @@ async function tellFailure(error: unknown, io: CommandIo, telling: Telling): Pro
     return await tellByCode(error, io, telling);
   } catch (failure) {
     // What tells it could not be loaded: then it is told as it is.
-    complain(io, oneLine(error instanceof Error ? error.message : String(error)));
+    complain(io, oneLine(messageOf(error)));
     return isExhaustion(failure) ? tellExhaustion(io) : exitCode.failed;
   }
 }

@@ -1,5 +1,5 @@
 import type { Agent, EndProcesses } from "@turnkeeper/agent-core";
-import { CodedError, systemHost } from "@turnkeeper/kernel";
+import { CodedError, messageOf, systemHost } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import { sharedScheduler } from "@turnkeeper/periodic-scheduler";
 import type { SharedScheduler } from "@turnkeeper/periodic-scheduler";
@@ -62,7 +62,7 @@ async function listen(server: FastifyInstance, hostname: string, port: number): 
     await server.close();
     throw new CodedError(
       "GATEWAY_LISTEN",
-      `Cannot listen on ${hostname}:${port}: ${error instanceof Error ? error.message : String(error)}. Choose another --port.`,
+      `Cannot listen on ${hostname}:${port}: ${messageOf(error)}. Choose another --port.`,
       { cause: error },
     );
   }

@@ -1,4 +1,4 @@
-import { CodedError } from "@turnkeeper/kernel";
+import { CodedError, messageOf } from "@turnkeeper/kernel";
 import type { Runner, SuspendedTurn } from "@turnkeeper/state-store";
 import { durationText } from "./duration-text.ts";
 import type { HolderView } from "./events.ts";
@@ -7,7 +7,7 @@ import { openQuestions } from "./open-questions.ts";
 
 export function endOfStoreFailure(error: unknown): CallEnd {
   if (CodedError.is(error)) return { outcome: "failed", reason: error.code, detail: error.message };
-  return { outcome: "failed", reason: "INTERNAL", detail: error instanceof Error ? error.message : String(error) };
+  return { outcome: "failed", reason: "INTERNAL", detail: messageOf(error) };
 }
 
 /** A soft stop of a call whose input waits. */

@@ -1,4 +1,4 @@
-import { CodedError } from "@turnkeeper/kernel";
+import { CodedError, messageOf } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { CallDecision, JsonValue, ToolBody, ToolStatus } from "@turnkeeper/state-store";
 import type { Delegate } from "./delegation/turn-delegation.ts";
@@ -70,9 +70,9 @@ export async function prepareCall(
   return { callId: call.callId, name, tool: undefined, parsed: { kind: "invalid", stored: {}, message } };
 }
 
-function messageOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
-  return message || "The tool failed and said nothing more.";
+/** What the model is told of an error. */
+function failureText(error: unknown): string {
+  return messageOf(error) || "The tool failed and said nothing more.";
 }
 
 /** What a call came to. */
@@ -87,7 +87,7 @@ function failure(status: ToolStatus, error: unknown): Settled {
   const receipt = CodedError.is(error) ? error.context["receipt"] : undefined;
   // An error's context survives JSON: that is the rule for it, and here it is made sure of.
   const told = receipt === undefined ? {} : { receipt: JSON.parse(JSON.stringify(receipt)) as JsonValue };
-  return { status, output: messageOf(error), ...told };
+  return { status, output: failureText(error), ...told };
 }
 
 /** Settles with the tool, or after a grace once the turn was stopped: a tool that ignores the stop is left behind. */
@@ -221,6 +221,6 @@ export async function runToolCall(deps: ToolRunDeps, call: PreparedCall, verdict
     return settle(await execute(deps, call, typed, parsed.value));
   } catch (error) {
     if (deps.scope.interrupt.signal.aborted || CodedError.is(error, "LEASE_LOST")) return notStarted(call);
-    return settle({ status: "error", output: messageOf(error) });
+    return settle({ status: "error", output: failureText(error) });
   }
 }

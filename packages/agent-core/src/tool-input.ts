@@ -1,5 +1,5 @@
 import type { LanguageModelV3FunctionTool } from "@ai-sdk/provider";
-import { CodedError } from "@turnkeeper/kernel";
+import { CodedError, messageOf } from "@turnkeeper/kernel";
 import type { JsonValue } from "@turnkeeper/state-store";
 import type { AnyTool, StandardSchema } from "./tool.ts";
 
@@ -54,7 +54,7 @@ export function parseObject(text: string): { readonly value: JsonObject } | { re
   try {
     value = JSON.parse(text) as JsonValue;
   } catch (error) {
-    return { error: `not valid JSON (${error instanceof Error ? error.message : String(error)})` };
+    return { error: `not valid JSON (${messageOf(error)})` };
   }
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return { value: value as JsonObject };
   return { error: "not a JSON object" };

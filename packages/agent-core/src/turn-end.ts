@@ -1,4 +1,4 @@
-import { CodedError } from "@turnkeeper/kernel";
+import { CodedError, messageOf } from "@turnkeeper/kernel";
 import type { StateStore, TurnRecord } from "@turnkeeper/state-store";
 import type { TurnLease } from "@turnkeeper/turn-lease";
 import type { ConductedEnd, TurnDeps, TurnEnding } from "./turn-machinery.ts";
@@ -67,7 +67,7 @@ export async function endTurn(
       ...(wanted.text === undefined ? {} : { text: wanted.text }),
       outcome: "failed",
       reason: CodedError.is(error) ? error.code : "INTERNAL",
-      detail: error instanceof Error ? error.message : String(error),
+      detail: messageOf(error),
     };
     // Entries that the store refuses must not keep the turn open: end it without them, and say why.
     const isRefused = CodedError.is(error, "STORE_CONTRACT") || CodedError.is(error, "ENTRY_CONFLICT");

@@ -21,7 +21,7 @@ import { createCompressionFence } from "@turnkeeper/compression-fence";
 import type { CompressionFence } from "@turnkeeper/compression-fence";
 import { createTurnInterrupt } from "@turnkeeper/interrupt";
 import type { TurnInterrupt } from "@turnkeeper/interrupt";
-import { CodedError } from "@turnkeeper/kernel";
+import { CodedError, messageOf } from "@turnkeeper/kernel";
 import type { Cancel, Host } from "@turnkeeper/kernel";
 import type { SharedScheduler } from "@turnkeeper/periodic-scheduler";
 import type {
@@ -166,7 +166,7 @@ export function endingOf(error: unknown, interrupt: TurnInterrupt): TurnEnding {
   if (interrupt.current !== undefined && (CodedError.is(error, "INTERRUPTED") || interrupt.signal.aborted))
     return interruptedEnding(interrupt);
   if (CodedError.is(error)) return { outcome: "failed", reason: error.code, detail: error.message };
-  return { outcome: "failed", reason: "INTERNAL", detail: error instanceof Error ? error.message : String(error) };
+  return { outcome: "failed", reason: "INTERNAL", detail: messageOf(error) };
 }
 
 /**

@@ -1,4 +1,4 @@
-import { CodedError } from "@turnkeeper/kernel";
+import { CodedError, messageOf } from "@turnkeeper/kernel";
 import type { Predecessor } from "@turnkeeper/state-store";
 import { reportDefect } from "./defect.ts";
 import { processMarkerOf } from "./process-marker.ts";
@@ -40,7 +40,7 @@ export class TurnProcesses {
       try {
         await this.#end?.(processMarkerOf(turnId));
       } catch (error) {
-        const why = error instanceof Error ? error.message : String(error);
+        const why = messageOf(error);
         const message = `What turn ${turnId} left running on this host could not be ended, so nothing was started beside it (${why}). Send again; where that fails too, end those processes by hand.`;
         throw new CodedError("PROCESSES_LEFT", message, { cause: error, context: { turnId } });
       }

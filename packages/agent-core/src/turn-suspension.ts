@@ -1,4 +1,4 @@
-import { CodedError } from "@turnkeeper/kernel";
+import { CodedError, messageOf } from "@turnkeeper/kernel";
 import type { SettledTurn } from "@turnkeeper/state-store";
 import type { TurnLease } from "@turnkeeper/turn-lease";
 import { endTurn, leaseLost } from "./turn-end.ts";
@@ -34,7 +34,7 @@ export async function suspendTurn(
       ...spent,
       outcome: "failed",
       reason: CodedError.is(error) ? error.code : "INTERNAL",
-      detail: error instanceof Error ? error.message : String(error),
+      detail: messageOf(error),
       entries: ifStopped,
     });
   if (lease.lost.aborted || writer.failure) return fails(writer.failure ?? lease.lost.reason);

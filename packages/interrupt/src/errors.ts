@@ -1,3 +1,5 @@
+import type { CodedError } from "@turnkeeper/kernel";
+
 /** The codes of this package: reasons on signals, refusals, and faults that are reported but never thrown. */
 export type InterruptErrorCode =
   /** The reason on `signal`, `hardSignal` and a stopped phase; context `{hard, reason, by}`. */
@@ -12,3 +14,6 @@ export type InterruptErrorCode =
   | "BARRIER_FAILED"
   /** An option is unknown or out of range; the message names it, what was expected and what came. */
   | "OPTION_INVALID";
+
+/** Takes what went wrong beside a stop: it never keeps the stop from happening, and is never silent. */
+export type FaultReporter = (fault: CodedError<InterruptErrorCode>) => void;

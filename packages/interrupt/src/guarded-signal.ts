@@ -1,7 +1,6 @@
 import { setMaxListeners } from "node:events";
-import { CodedError } from "@turnkeeper/kernel";
-import type { InterruptErrorCode } from "./errors.ts";
-import type { FaultReporter } from "./fault.ts";
+import { CodedError, messageOf } from "@turnkeeper/kernel";
+import type { FaultReporter, InterruptErrorCode } from "./errors.ts";
 
 /** An abort signal whose listeners can hurt neither each other nor the process. */
 export interface GuardedSignal {
@@ -26,7 +25,7 @@ export function createGuardedSignal(name: string, report: FaultReporter): Guarde
   setMaxListeners(0, signal);
   const guards = new WeakMap<NonNullable<Listener>, (event: Event) => void>();
   const fail = (error: unknown): void => {
-    const message = `A listener on the turn's ${name} failed: ${error instanceof Error ? error.message : String(error)}. The stop went on without it; fix the listener.`;
+    const message = `A listener on the turn's ${name} failed: ${messageOf(error)}. The stop went on without it; fix the listener.`;
     report(new CodedError("LISTENER_FAILED", message, { cause: error, context: { signal: name } }));
   };
   const guardOf = (listener: NonNullable<Listener>): ((event: Event) => void) => {

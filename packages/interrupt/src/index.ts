@@ -7,5 +7,4 @@ export type { SteerBatch } from "./steer-queue.ts";
 export type { TurnPhase, TurnPhaseKind } from "./turn-phase.ts";
 export { turnInterruptDefaults } from "./options.ts";
 export type { TurnInterruptOptions } from "./options.ts";
-export type { InterruptErrorCode } from "./errors.ts";
-export type { FaultReporter } from "./fault.ts";
+export type { FaultReporter, InterruptErrorCode } from "./errors.ts";

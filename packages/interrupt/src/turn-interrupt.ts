@@ -21,14 +21,12 @@
  * | stopped, hard | already-interrupted | already-interrupted       | already-interrupted | already-interrupted, unconsumed      |
  * | finished      | already-finished    | already-finished          | already-finished    | already-finished, unconsumed         |
  */
-import { CodedError } from "@turnkeeper/kernel";
+import { CodedError, faultReporter, messageOf } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { AbortClaim } from "./abort-claim.ts";
 import { createCommitWaits } from "./commit-barrier.ts";
 import type { CommitBarrier, CommitWaits } from "./commit-barrier.ts";
-import type { InterruptErrorCode } from "./errors.ts";
-import { faultReporter } from "./fault.ts";
-import type { FaultReporter } from "./fault.ts";
+import type { FaultReporter, InterruptErrorCode } from "./errors.ts";
 import { createGuardedSignal } from "./guarded-signal.ts";
 import type { GuardedSignal } from "./guarded-signal.ts";
 import { interruptedError, recordOf } from "./interrupt-record.ts";
@@ -275,7 +273,7 @@ class Turn implements TurnInterrupt {
   }
 
   #reportBarrier(error: unknown): void {
-    const what = error instanceof Error ? error.message : String(error);
+    const what = messageOf(error);
     const message = `The commit barrier of a turn that was being stopped failed: ${what}. The stop went on without it.`;
     this.#wiring.report(new CodedError<InterruptErrorCode>("BARRIER_FAILED", message, { cause: error }));
   }

@@ -1,6 +1,5 @@
 import { CodedError } from "@turnkeeper/kernel";
-import type { InterruptErrorCode } from "./errors.ts";
-import type { FaultReporter } from "./fault.ts";
+import type { FaultReporter, InterruptErrorCode } from "./errors.ts";
 import { createGuardedSignal } from "./guarded-signal.ts";
 import type { GuardedSignal } from "./guarded-signal.ts";
 

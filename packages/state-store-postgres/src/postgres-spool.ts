@@ -1,4 +1,4 @@
-import { CodedError } from "@turnkeeper/kernel";
+import { CodedError, messageOf } from "@turnkeeper/kernel";
 import type { Clock } from "@turnkeeper/kernel";
 import type { SpoolStep, SpoolStore, SpoolView, StoreErrorCode } from "@turnkeeper/state-store";
 import type { Server } from "./server.ts";
@@ -86,7 +86,7 @@ export class PostgresSpool implements SpoolStore {
     try {
       return act();
     } catch (error) {
-      const said = error instanceof Error ? error.message : String(error);
+      const said = messageOf(error);
       process.emitWarning(`Could not ${attempt} the spool ${this.#folder?.path}: ${said}`);
       return undefined;
     }
@@ -98,7 +98,7 @@ export class PostgresSpool implements SpoolStore {
       return act();
     } catch (error) {
       if (CodedError.is(error)) throw error;
-      const said = error instanceof Error ? error.message : String(error);
+      const said = messageOf(error);
       throw storeError(
         codes[codeOf(error)] ?? "STORE_UNAVAILABLE",
         `Could not ${attempt} the spool ${folder.path}: ${said}.`,

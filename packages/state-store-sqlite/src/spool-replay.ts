@@ -1,3 +1,4 @@
+import { messageOf } from "@turnkeeper/kernel";
 import { digestOf, fateOfStep } from "@turnkeeper/state-store";
 import type { EntryDraft, SpooledStep } from "@turnkeeper/state-store";
 import { addEntries, isPaired, storedDigest } from "./entry-rows.ts";
@@ -96,8 +97,6 @@ export class SpoolReplay {
   }
 
   #warn(attempt: string, error: unknown): void {
-    process.emitWarning(
-      `Could not ${attempt} the spool ${this.#folder.path}: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    process.emitWarning(`Could not ${attempt} the spool ${this.#folder.path}: ${messageOf(error)}`);
   }
 }

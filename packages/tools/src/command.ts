@@ -9,6 +9,7 @@ import { spawn } from "node:child_process";
 import type { ChildProcessByStdio } from "node:child_process";
 import type { Readable } from "node:stream";
 import type { ProcessMarker } from "@turnkeeper/agent-core";
+import { messageOf } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import { CapturedOutput } from "./captured-output.ts";
 import { toolError } from "./errors.ts";
@@ -120,7 +121,7 @@ function reasonOf(error: unknown): string {
     case "ENFILE":
       return "the machine is out of processes or open files; try again later";
     default:
-      return error instanceof Error ? error.message : String(error);
+      return messageOf(error);
   }
 }
 

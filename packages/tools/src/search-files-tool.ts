@@ -1,3 +1,4 @@
+import { messageOf } from "@turnkeeper/kernel";
 import { realpath } from "node:fs/promises";
 import type { ToolContext } from "@turnkeeper/agent-core";
 import { z } from "zod";
@@ -105,7 +106,7 @@ function expressionOf({ pattern, literal }: SearchFilesInput): string {
   try {
     return new RegExp(pattern).source;
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw toolError("SEARCH_FAILED", `${reason}. Set literal to search for plain text.`, error);
   }
 }

@@ -1,4 +1,5 @@
 /** The socket of this process: who asks it, who shares it, and what it answers. */
+import { messageOf } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import { serveLiveness } from "./liveness-socket.ts";
 import type { HolderStatus, LivenessAnswer, LivenessRequest } from "./liveness-socket.ts";
@@ -86,6 +87,6 @@ export async function openSocket(host: Host, folder: string): Promise<OpenSocket
     };
     return { path, close };
   } catch (error) {
-    return { problem: error instanceof Error ? error.message : String(error), close: async () => {} };
+    return { problem: messageOf(error), close: async () => {} };
   }
 }

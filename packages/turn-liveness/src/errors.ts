@@ -1,3 +1,5 @@
+import type { CodedError } from "@turnkeeper/kernel";
+
 /** The codes of this package: what it throws, and faults that are reported but never thrown. */
 export type TurnLivenessErrorCode =
   /** A setting or a bound is out of range; the message names it, what was expected and what came. */
@@ -8,3 +10,6 @@ export type TurnLivenessErrorCode =
   | "CALLBACK_FAILED"
   /** Reported: the lease could not be confirmed after a gap; nobody was judged on that look. */
   | "LEASE_UNCONFIRMED";
+
+/** Takes what went wrong beside the watch: it never ends the watch, and is never silent. */
+export type FaultReporter = (fault: CodedError<TurnLivenessErrorCode>) => void;

@@ -6,5 +6,4 @@ export type { WatchHandle, WatchTurnDependencies } from "./watch-turn.ts";
 export type { StallObservation, WatchedTurn } from "./watched-turn.ts";
 export { resolveTurnLivenessSettings, turnLivenessDefaults } from "./settings.ts";
 export type { TurnLivenessSettings } from "./settings.ts";
-export type { TurnLivenessErrorCode } from "./errors.ts";
-export type { FaultReporter } from "./fault.ts";
+export type { FaultReporter, TurnLivenessErrorCode } from "./errors.ts";

@@ -19,12 +19,10 @@
  *   commit answered true     ─▶ settle (say "aborted") ─▶ withdraw ─▶ over
  *   anything else            ─▶ the turn goes on, and so does the watch
  */
-import { CodedError } from "@turnkeeper/kernel";
+import { CodedError, faultReporter, messageOf } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { PeriodicHandle, PeriodicScheduler } from "@turnkeeper/periodic-scheduler";
-import type { TurnLivenessErrorCode } from "./errors.ts";
-import { faultReporter, textOf } from "./fault.ts";
-import type { FaultReporter } from "./fault.ts";
+import type { FaultReporter, TurnLivenessErrorCode } from "./errors.ts";
 import type { AbortClaim, ProgressClock } from "./progress-clock.ts";
 import { createSamplingGaps } from "./sampling-gap.ts";
 import type { SamplingGaps } from "./sampling-gap.ts";
@@ -193,7 +191,7 @@ class TurnWatch implements WatchHandle {
   #countFailure(error: unknown): void {
     if (!this.#isWatching() || ++this.#failureCount !== failuresReported) return;
     const { name } = this.#turn;
-    const message = `The turn ${name} is stalled and its abort has failed ${failuresReported} times (last: ${textOf(error)}). It is left running and watched on; stop it by hand.`;
+    const message = `The turn ${name} is stalled and its abort has failed ${failuresReported} times (last: ${messageOf(error)}). It is left running and watched on; stop it by hand.`;
     this.#report(
       new CodedError<TurnLivenessErrorCode>("ABORT_FAILING", message, {
         cause: error,
@@ -209,7 +207,7 @@ class TurnWatch implements WatchHandle {
       try {
         isOurs = (await this.#turn.confirmLease?.()) ?? true;
       } catch (error) {
-        const message = `The lease of turn ${name} could not be confirmed after a gap (${textOf(error)}). Nobody was judged on this look.`;
+        const message = `The lease of turn ${name} could not be confirmed after a gap (${messageOf(error)}). Nobody was judged on this look.`;
         this.#report(
           new CodedError<TurnLivenessErrorCode>("LEASE_UNCONFIRMED", message, { cause: error, context: { name } }),
         );
@@ -250,7 +248,7 @@ class TurnWatch implements WatchHandle {
     try {
       body();
     } catch (error) {
-      const message = `${callback} of the watch over turn ${this.#turn.name} threw: ${textOf(error)}. The watch went on.`;
+      const message = `${callback} of the watch over turn ${this.#turn.name} threw: ${messageOf(error)}. The watch went on.`;
       this.#report(
         new CodedError<TurnLivenessErrorCode>("CALLBACK_FAILED", message, { cause: error, context: { callback } }),
       );

@@ -4,6 +4,7 @@
  */
 import { closeSync, fsyncSync, mkdirSync, openSync, writeSync } from "node:fs";
 import { basename, join } from "node:path";
+import { messageOf } from "@turnkeeper/kernel";
 import type { Random } from "@turnkeeper/kernel";
 import type { SpooledStep } from "@turnkeeper/state-store";
 import { SpoolFolder } from "../spool-folder.ts";
@@ -23,7 +24,7 @@ export class BroughtSpool {
     try {
       if (folder.exists) files = folder.files();
     } catch (error) {
-      findings.notes.push(`The spool is not brought: ${error instanceof Error ? error.message : String(error)}`);
+      findings.notes.push(`The spool is not brought: ${messageOf(error)}`);
     }
     this.#files = files;
   }

@@ -1,4 +1,5 @@
 /** Puts rows into the new store, one by one: of several copies the newest, and no intact row is lost to a clash. */
+import { messageOf } from "@turnkeeper/kernel";
 import type { Connection, SqlValue } from "../connection.ts";
 import { codeOf } from "../store-failure.ts";
 import type { Findings } from "./findings.ts";
@@ -44,7 +45,7 @@ export class RowKeeper {
       return this.#replaceOlder(table, rowidColumn, row) ?? this.#insertBeside(table, rowidColumn, row);
     } catch (error) {
       if (!codeOf(error).startsWith("SQLITE_CONSTRAINT")) throw error;
-      return `the row breaks a rule of its table (${error instanceof Error ? error.message : String(error)})`;
+      return `the row breaks a rule of its table (${messageOf(error)})`;
     }
   }
 

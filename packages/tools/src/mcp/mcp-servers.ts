@@ -1,5 +1,6 @@
 import type { Tool } from "@modelcontextprotocol/sdk/types.js";
 import type { AnyTool, StandardSchema, ToolContext } from "@turnkeeper/agent-core";
+import { messageOf } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { Environment } from "../child-environment.ts";
 import { throwIfInterrupted, toolError } from "../errors.ts";
@@ -64,7 +65,7 @@ export async function connectMcpServers(
       try {
         return { connection, options, tools: await connection.listTools() };
       } catch (error) {
-        const message = error instanceof Error ? error.message : String(error);
+        const message = messageOf(error);
         return { connection, options, tools: [], message };
       }
     }),

@@ -17,7 +17,7 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { CallToolResultSchema, ListToolsResultSchema } from "@modelcontextprotocol/sdk/types.js";
 import type { CallToolResult, Tool } from "@modelcontextprotocol/sdk/types.js";
-import { CodedError } from "@turnkeeper/kernel";
+import { CodedError, messageOf } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import { childEnvironment } from "../child-environment.ts";
 import type { Environment } from "../child-environment.ts";
@@ -114,7 +114,7 @@ export class ServerConnection {
       // The SDK, which hears the signal too, puts words of its own around the reason.
       if (wait.signal.aborted) throw wait.signal.reason;
       if (CodedError.is(error)) throw error;
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       throw toolError("MCP_FAILED", `The MCP server ${JSON.stringify(this.name)} failed at ${name}: ${reason}`, error);
     }
   }
@@ -177,7 +177,7 @@ export class ServerConnection {
 
   #wentDown(cause: unknown, transport: Transport): CodedError {
     const said = transport instanceof ServerProcess ? transport.errorText : "";
-    const told = cause instanceof Error ? cause.message : String(cause);
+    const told = messageOf(cause);
     const reason = said === "" ? told : `${told} It said: ${said}`;
     this.#failureCount += 1;
     const pauseMs = Math.min(firstPauseMs * 2 ** (this.#failureCount - 1), longestPauseMs);
