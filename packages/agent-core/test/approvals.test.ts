@@ -29,7 +29,12 @@ const noting = (name: string, isAsked: boolean, concurrency: "shared" | "exclusi
     },
   });
 
-const tools = [noting("danger", true), noting("look", false), noting("change", true, "exclusive")];
+const tools = [
+  noting("danger", true),
+  noting("look", false),
+  noting("change", true, "exclusive"),
+  noting("rewrite", false, "exclusive"),
+];
 const call = (id: string, name = "danger") => ({ id, name, input: { what: id } });
 const asking = (...calls: ReturnType<typeof call>[]) => ({ calls });
 
@@ -119,6 +124,44 @@ describe("a turn that asks for approval", () => {
     expect(await bench.finished(turn)).toMatchObject({ outcome: "answered" });
     expect(ran).toEqual(["b", "a", "c", "d", "e"]);
     expect((await results()).map(({ callId }) => callId)).toEqual(["b", "a", "c", "d", "e"]);
+  });
+
+  it("keeps back an exclusive call that asks nothing, and what stands behind it, while one before them asks", async () => {
+    const calls = [call("a"), call("b", "rewrite"), call("c", "look")];
+    const { agent } = await bench.agent([asking(...calls), { text: "done" }], {}, tools);
+    const { turn, events } = await suspended(agent);
+    expect(ran).toEqual([]);
+    const asked = events.flatMap((event) => (event.type === "approval.requested" ? [event.callId] : []));
+    expect(asked).toEqual(["a"]);
+    await agent.answer("s", "a", { decision: "allow" });
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "answered" });
+    expect(ran).toEqual(["a", "b", "c"]);
+  });
+
+  it("TURN-1: that another goes on with ends for its first caller with that turn, not after the caller's next message", async () => {
+    const slow = defineTool({
+      name: "slow",
+      description: "Takes ten seconds.",
+      input: z.object({ what: z.string() }),
+      execute: () => new Promise((resolve) => void bench.host.timers.after(10_000, () => resolve("slept"))),
+    });
+    const first = await bench.agent([asking(call("a")), asking(call("b", "slow")), { text: "second" }], {}, [
+      ...tools,
+      slow,
+    ]);
+    const { turn } = await suspended(first.agent);
+    const next = first.agent.run("s", "next", { inputId: "two" });
+    await bench.host.advance(50);
+    const { agent } = await bench.agent([asking(call("c", "slow")), { text: "done" }], {}, [...tools, slow]);
+    // Nobody is woken for this answer: whoever looks first goes on.
+    await bench.store.turns.answer({ sessionId: "s", callId: "a", decision: "allow", by: "elsewhere" });
+    const again = agent.run("s", "go", { inputId: "one", approval: "ask" });
+    expect(await bench.finished(again)).toMatchObject({ outcome: "answered", text: "done" });
+    let isNextOver = false;
+    void next.result.then(() => (isNextOver = true));
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "done" });
+    expect(isNextOver).toBe(false);
+    expect(await bench.finished(next)).toMatchObject({ outcome: "answered" });
   });
 
   it("rule 7.19: survives its process: another resumes it before its own message, and asks again as the first did", async () => {
