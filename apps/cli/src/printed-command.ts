@@ -23,6 +23,8 @@ export const deleteCommand = (storePath: string, sessionId: string): string =>
   onStore(`sessions delete ${sessionId}`, storePath);
 export const exportCommand = (storePath: string, sessionId: string): string =>
   onStore(`sessions export ${sessionId}`, storePath);
+export const copyCommand = (fromPath: string, toPath: string): string =>
+  `turnkeeper store copy ${shellWord(fromPath)} ${shellWord(toPath)}`;
 export const stopCommand = (storePath: string, sessionId: string): string => onStore(`stop ${sessionId}`, storePath);
 /** `decision` is typed as it stands. */
 export const approveCommand = (storePath: string, sessionId: string, callId: string, decision: string): string =>

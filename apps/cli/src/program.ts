@@ -93,6 +93,7 @@ function buildProgram(start: (work: Work) => Promise<void>): Command {
     .action((flags) => start(async (io) => (await import("./commands/chat.ts")).chat(io, flags)));
 
   addSessionCommands(command, program, start);
+  addStoreCommands(command, program, start);
   addWatchCommands(command, program, start);
   addSetUpCommands(command, program, start);
   return program;
@@ -187,6 +188,23 @@ function addSessionCommands(command: MakeCommand, program: Command, start: Start
     .addOption(new Option("--output <path>", "the new store's file, which must not exist"))
     .addOption(jsonOption("print the report as one JSON object"))
     .action((flags) => start(async (io) => (await import("./commands/recover.ts")).recover(io, flags)));
+}
+
+function addStoreCommands(command: MakeCommand, program: Command, start: Start): void {
+  const store = command(program, "store", "move whole stores", "turnkeeper store copy old.db new.db");
+  command(
+    store,
+    "copy",
+    "copy every session into another store, of whatever kind; repeat it to go on with one that was broken off",
+    "turnkeeper store copy state.db postgres://me@server/turns",
+  )
+    .addArgument(new Argument("<from>", "the store's file, or a postgres:// URL; it is only read"))
+    .addArgument(new Argument("<to>", "the store to copy into, which is made where it is missing"))
+    .addOption(jsonOption("print one JSON object"))
+    .addOption(homeOption())
+    .action((from, to, flags) =>
+      start(async (io) => (await import("./commands/copy-store.ts")).copyStores(io, from, to, flags)),
+    );
 }
 
 function addWatchCommands(command: MakeCommand, program: Command, start: Start): void {

@@ -76,9 +76,9 @@ it("no code has a raw shell of SQLite for a next step", async () => {
 
 /** A command as it is written in a source, up to where the sentence goes on; what is filled in is left open. */
 const written =
-  /turnkeeper ((?:sessions |config )?[a-z]+)((?: (?:--[a-z-]+|\$\{(?:[^{}]|\{[^}]*\})*\}|ID|"[^"`]*"|s|first(?:\.jsonl)?|call-1|allow|README|recovered\.db|\d+)(?![a-z]))*)/g;
+  /turnkeeper ((?:sessions |config |store )?[a-z]+)((?: (?:--[a-z-]+|\$\{(?:[^{}]|\{[^}]*\})*\}|ID|"[^"`]*"|s|first(?:\.jsonl)?|call-1|allow|README|recovered\.db|\d+)(?![a-z]))*)/g;
 
-const groups: ReadonlySet<string> = new Set(["sessions", "config"]);
+const groups: ReadonlySet<string> = new Set(["sessions", "config", "store"]);
 const alone: ReadonlySet<string> = new Set(["run", "chat", "why", "stop", "approve", "top", "doctor"]);
 const inSessions: ReadonlySet<string> = new Set(
   "list show search export import delete verify repair recover".split(" "),
@@ -86,6 +86,7 @@ const inSessions: ReadonlySet<string> = new Set(
 
 /** The command with something for each place that is left open. */
 function filledIn(head: string, rest: string): string {
+  if (head === "store copy") return `turnkeeper ${head} "${storePath}" '${path.join(makeHome(), "new.db")}'`;
   const filled = rest.replaceAll(
     /(--(?:store|source|output|home) )?\$\{(?:[^{}]|\{[^}]*\})*\}/g,
     (_all, flag?: string) => {
@@ -103,11 +104,11 @@ it("every command in a message, a help text or a hint is understood", { timeout:
     const text = readFileSync(path.join(sources, name), "utf8").replaceAll(/^\s*(?:\/?\*|\/\/).*$/gm, "");
     for (const [, head = "", rest = ""] of text.matchAll(written)) {
       const [first = "", second = ""] = head.split(" ");
-      const isCommand = groups.has(first) ? first === "config" || inSessions.has(second) : alone.has(first);
+      const isCommand = groups.has(first) ? first !== "sessions" || inSessions.has(second) : alone.has(first);
       // What is incomplete in the source, because the sentence is about the command, is no command to type.
       const isWhole =
         second === "" ||
-        !["show", "export", "import", "delete", "search"].includes(second) ||
+        !["show", "export", "import", "delete", "search", "copy"].includes(second) ||
         rest !== "" ||
         first === "config";
       if (isCommand && isWhole && !(["why", "stop", "approve"].includes(first) && rest === ""))

@@ -6,6 +6,7 @@ import type {
   SessionRecord,
   SessionRecords,
   SessionStore,
+  SessionToken,
   SummaryPlace,
 } from "@turnkeeper/state-store";
 import { tellParent } from "./child-sessions.ts";
@@ -28,6 +29,8 @@ import { turnRecord } from "./turn-rows.ts";
 import type { TurnRow } from "./turn-rows.ts";
 
 const pageSize = 100;
+
+const tokenPageSize = 1000;
 
 /** The last session of a page; the next page begins behind it, whatever changed since. */
 const cursorPattern = /^(\d+(?:\.\d+)?)\/(.+)$/;
@@ -65,6 +68,14 @@ function remove(image: SessionImage): Awaited<ReturnType<SessionStore["delete"]>
   freeLease(image, isHeld(image.lease) ? 1 : 0);
   image.deleteSession();
   return { kind: "deleted" };
+}
+
+function raiseToken(image: SessionImage, fencingToken: number): Awaited<ReturnType<SessionStore["raiseToken"]>> {
+  const { lease, leaseView } = image;
+  if ((lease?.fencing_token ?? 0) >= fencingToken) return { kind: "stands" };
+  if (leaseView) return { kind: "held", lease: leaseView };
+  image.putLease({ fencing_token: fencingToken, predecessors: lease?.predecessors ?? null, holder_id: null });
+  return { kind: "stands" };
 }
 
 interface RecordRows {
@@ -164,6 +175,28 @@ export class PostgresSessions implements SessionStore {
       attempt: `import session ${sessionId}`,
       kind: "ordinary",
       decide: (image) => importInto(image, imported),
+    });
+  }
+
+  async tokens({
+    after = "",
+    limit = tokenPageSize,
+  }: { readonly after?: string; readonly limit?: number } = {}): Promise<readonly SessionToken[]> {
+    const rows = await this.#server.read<{ session_id: string; fencing_token: number }>(
+      "list the fencing tokens",
+      `SELECT session_id, fencing_token::double precision FROM ${this.#server.schema}.lease
+       WHERE session_id > $1 AND fencing_token > 0 ORDER BY session_id LIMIT $2`,
+      [after, limit],
+    );
+    return rows.map(({ session_id, fencing_token }) => ({ sessionId: session_id, fencingToken: fencing_token }));
+  }
+
+  raiseToken({ sessionId, fencingToken }: SessionToken): ReturnType<SessionStore["raiseToken"]> {
+    return this.#writes.write({
+      sessionId,
+      attempt: `raise the fencing token of session ${sessionId}`,
+      kind: "ordinary",
+      decide: (image) => raiseToken(image, fencingToken),
     });
   }
 

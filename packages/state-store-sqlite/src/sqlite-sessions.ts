@@ -6,6 +6,7 @@ import type {
   SessionRecord,
   SessionRecords,
   SessionStore,
+  SessionToken,
   SummaryPlace,
 } from "@turnkeeper/state-store";
 import { tellParent } from "./child-rows.ts";
@@ -27,6 +28,8 @@ import { turnRecord } from "./turn-rows.ts";
 import type { TurnRow } from "./turn-rows.ts";
 
 const pageSize = 100;
+
+const tokenPageSize = 1000;
 
 /** The last session of a page; the next page begins behind it, whatever changed since. */
 const cursorPattern = /^(\d+(?:\.\d+)?)\/(.+)$/;
@@ -106,6 +109,23 @@ function remove(tx: Transaction, sessionId: string): Awaited<ReturnType<SessionS
   return { kind: "deleted" };
 }
 
+function raiseToken(
+  tx: Transaction,
+  { sessionId, fencingToken }: SessionToken,
+): Awaited<ReturnType<SessionStore["raiseToken"]>> {
+  const row = findLease(tx, sessionId);
+  if ((row?.fencing_token ?? 0) >= fencingToken) return { kind: "stands" };
+  const lease = leaseView(tx, sessionId, row);
+  if (lease) return { kind: "held", lease };
+  tx.rows.run(
+    `INSERT INTO lease (session_id, fencing_token) VALUES (?, ?)
+     ON CONFLICT (session_id) DO UPDATE SET fencing_token = excluded.fencing_token`,
+    sessionId,
+    fencingToken,
+  );
+  return { kind: "stands" };
+}
+
 export class SqliteSessions implements SessionStore {
   readonly #handle: StoreHandle;
   readonly #spool: SpoolFolder;
@@ -147,6 +167,24 @@ export class SqliteSessions implements SessionStore {
       if (lease && lease.standing !== "expired") return { kind: "held", lease };
       return { kind: "imported", session: sessionRecord(insertImported(tx, imported)) };
     });
+  }
+
+  tokens({ after = "", limit = tokenPageSize }: { readonly after?: string; readonly limit?: number } = {}): Promise<
+    readonly SessionToken[]
+  > {
+    return this.#handle.read("list the fencing tokens", (tx) =>
+      tx.rows.all<SessionToken>(
+        "SELECT session_id AS sessionId, fencing_token AS fencingToken FROM lease WHERE session_id > ? ORDER BY session_id LIMIT ?",
+        after,
+        limit,
+      ),
+    );
+  }
+
+  raiseToken(token: SessionToken): ReturnType<SessionStore["raiseToken"]> {
+    return this.#handle.write("ordinary", `raise the fencing token of session ${token.sessionId}`, (tx) =>
+      raiseToken(tx, token),
+    );
   }
 
   setTitle(

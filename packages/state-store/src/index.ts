@@ -97,6 +97,7 @@ export type {
   SessionRecord,
   SessionRecords,
   SessionStore,
+  SessionToken,
   SessionTotals,
   SummaryPlace,
 } from "./session.ts";

@@ -66,6 +66,12 @@ export type ImportResult =
   /** Somebody has the lease of a session of that id, which is not there yet: nothing was changed. */
   | { readonly kind: "held"; readonly lease: LeaseView };
 
+/** The greatest fencing token that was ever granted on a session id, of a deleted session too. */
+export interface SessionToken {
+  readonly sessionId: string;
+  readonly fencingToken: number;
+}
+
 export interface SessionPage {
   readonly sessions: readonly SessionRecord[];
   /** Give it back as `cursor` for the next page; absent on the last. */
@@ -84,6 +90,16 @@ export interface SessionStore {
    * Rejects with `STORE_CONTRACT`, naming what is wrong in them.
    */
   importSession(records: SessionRecords): Promise<ImportResult>;
+  /** Every session id that was ever granted, `limit` (1,000) at a time behind `after`, in the order of their UTF-8 bytes. */
+  tokens(options?: { readonly after?: string; readonly limit?: number }): Promise<readonly SessionToken[]>;
+  /**
+   * Sees to it that the next grant's token is above this one, whether the session is there or not: what another store
+   * granted is never granted again here (LEASE-2). Never lowers a token. A lease in the way, an expired one too, is left
+   * alone and told.
+   */
+  raiseToken(
+    token: SessionToken,
+  ): Promise<{ readonly kind: "stands" } | { readonly kind: "held"; readonly lease: LeaseView }>;
   /**
    * Names a session; an empty title gives it back the one of its first message. A change like any other. With
    * `ifUnnamed` a session that was named already is left alone, and answered `named`.

@@ -1,5 +1,12 @@
 import { importOf } from "../import.ts";
-import type { ImportResult, SessionPage, SessionRecord, SessionRecords, SessionStore } from "../session.ts";
+import type {
+  ImportResult,
+  SessionPage,
+  SessionRecord,
+  SessionRecords,
+  SessionStore,
+  SessionToken,
+} from "../session.ts";
 import { sessionFactsOf } from "../session-facts.ts";
 import { titleOf } from "../title.ts";
 import { tellParent } from "./memory-children.ts";
@@ -89,6 +96,25 @@ export class MemorySessions implements SessionStore {
     const lease = this.#state.leaseView(sessionId);
     if (lease && lease.standing !== "expired") return { kind: "held", lease };
     return { kind: "imported", session: recordOf(addImported(this.#state, imported)) };
+  }
+
+  async tokens({ after = "", limit = 1000 }: { readonly after?: string; readonly limit?: number } = {}): Promise<
+    readonly SessionToken[]
+  > {
+    const byBytes = (left: string, right: string): number => Buffer.compare(Buffer.from(left), Buffer.from(right));
+    return [...this.#state.leases]
+      .filter(([sessionId]) => byBytes(sessionId, after) > 0)
+      .toSorted(([left], [right]) => byBytes(left, right))
+      .slice(0, limit)
+      .map(([sessionId, { fencingToken }]) => ({ sessionId, fencingToken }));
+  }
+
+  async raiseToken({ sessionId, fencingToken }: SessionToken): ReturnType<SessionStore["raiseToken"]> {
+    if ((this.#state.leases.get(sessionId)?.fencingToken ?? 0) >= fencingToken) return { kind: "stands" };
+    const lease = this.#state.leaseView(sessionId);
+    if (lease) return { kind: "held", lease };
+    this.#state.leases.set(sessionId, { fencingToken });
+    return { kind: "stands" };
   }
 
   async setTitle(

@@ -733,4 +733,22 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
     tests: ["conformance"],
     only: "SESSION-HEALTH",
   },
+  {
+    id: "raised-token-falls",
+    file: "memory/memory-sessions",
+    find: 'if ((this.#state.leases.get(sessionId)?.fencingToken ?? 0) >= fencingToken) return { kind: "stands" };',
+    replace: "",
+    guards: "LEASE-2",
+    tests: ["conformance"],
+    only: "SESSION-TOKENS",
+  },
+  {
+    id: "raised-token-takes-a-lease",
+    file: "memory/memory-sessions",
+    find: 'if (lease) return { kind: "held", lease };\n    this.#state.leases.set(sessionId, { fencingToken });',
+    replace: "this.#state.leases.set(sessionId, { fencingToken });",
+    guards: "LEASE-1",
+    tests: ["conformance"],
+    only: "SESSION-TOKENS",
+  },
 ]);

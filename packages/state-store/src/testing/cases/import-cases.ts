@@ -158,6 +158,56 @@ export const importCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "SESSION-TOKENS",
+    title: "every id that was granted has its token listed, deleted sessions too, page by page, in order",
+    async run({ open, reopen }) {
+      const store = await open();
+      for (const [sessionId, count] of [
+        ["b", 2],
+        ["a", 1],
+        ["é", 3],
+        ["B", 1],
+      ] as const)
+        for (let grant = 0; grant < count; grant++)
+          await store.leases.release((await take(store, `x#${grant}`, { sessionId })).grant);
+      // Never granted, so it has no token to lose.
+      await offered(store, "z", "input-z", { sessionId: "z" });
+      assert.deepEqual(await store.sessions.delete("z"), { kind: "deleted" });
+      await atRest(store);
+      const { fencingToken } = await takenOut(store);
+      const again = await reopen();
+      const all = [
+        { sessionId: "B", fencingToken: 1 },
+        { sessionId: "a", fencingToken: 1 },
+        { sessionId: "b", fencingToken: 2 },
+        { sessionId: session, fencingToken },
+        { sessionId: "é", fencingToken: 3 },
+      ];
+      assert.deepEqual(await again.sessions.tokens(), all);
+      assert.deepEqual(await again.sessions.tokens({ limit: 2 }), all.slice(0, 2));
+      assert.deepEqual(await again.sessions.tokens({ after: "a", limit: 2 }), all.slice(2, 4));
+      assert.deepEqual(await again.sessions.tokens({ after: "é" }), []);
+    },
+  },
+  {
+    id: "SESSION-TOKENS-b",
+    title: "a raised token is below every later grant, is never lowered, and takes no lease from anybody (LEASE-2)",
+    async run({ open, reopen }) {
+      const first = await open();
+      assert.deepEqual(await first.sessions.raiseToken({ sessionId: session, fencingToken: 7 }), { kind: "stands" });
+      assert.deepEqual(await first.sessions.raiseToken({ sessionId: session, fencingToken: 3 }), { kind: "stands" });
+      const store = await reopen();
+      const { grant } = await take(store, "a", { ttlMs: 1 });
+      assert.equal(grant.fencingToken, 8);
+      assert.equal((await store.sessions.raiseToken({ sessionId: session, fencingToken: 8 })).kind, "stands");
+      const held = await store.sessions.raiseToken({ sessionId: session, fencingToken: 20 });
+      assert.equal(held.kind === "held" && held.lease.holder.holderId, grant.holderId);
+      await store.leases.release(grant);
+      assert.equal((await store.sessions.raiseToken({ sessionId: session, fencingToken: 20 })).kind, "stands");
+      assert.equal((await take(store, "b")).grant.fencingToken, 21);
+    },
+  },
+  {
     id: "SESSION-IMPORT-f",
     title: "records with a fault are refused, naming it, and nothing of them is stored",
     async run({ open }) {
