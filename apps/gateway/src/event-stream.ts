@@ -16,6 +16,9 @@ const streamHeaders = {
   "x-accel-buffering": "no",
 };
 
+/** For what is still told on streams when the gateway closes. */
+const lastWordsMs = 1000;
+
 /** Why a stream was closed by the gateway; absent where its client left. */
 export type StreamEnd = "finished" | "slow-reader" | "client-left";
 
@@ -168,6 +171,7 @@ export class EventStreams {
   readonly #deps: EventStreamsDeps;
   readonly #options: EventStreamsOptions;
   readonly #open = new Set<OpenStream>();
+  readonly #telling = new Set<Promise<void>>();
   #heartbeat: PeriodicHandle | undefined;
   #droppedCount = 0;
 
@@ -211,6 +215,16 @@ export class EventStreams {
     return stream;
   }
 
+  /** `telling` ends its stream by itself: `close` waits for it a while. */
+  async told(telling: Promise<void>): Promise<void> {
+    this.#telling.add(telling);
+    try {
+      await telling;
+    } finally {
+      this.#telling.delete(telling);
+    }
+  }
+
   #beat(): void {
     for (const stream of this.#open) stream.beat();
   }
@@ -221,7 +235,11 @@ export class EventStreams {
   }
 
   /** Ends every stream; its readers connect again, here or at whoever answers then. Safe to repeat. */
-  close(): void {
+  async close(): Promise<void> {
+    let cancel: Cancel = () => {};
+    const timeIsUp = new Promise<void>((resolve) => (cancel = this.#deps.host.timers.after(lastWordsMs, resolve)));
+    await Promise.race([Promise.allSettled(this.#telling), timeIsUp]);
+    cancel();
     for (const stream of this.#open) stream.end();
     this.#stopBeating();
   }

@@ -75,7 +75,7 @@ async function drain(parts: GatewayParts, server: FastifyInstance): Promise<void
   const cancelStop = host.timers.after(options.drainMs, () => void agent.close());
   await drained;
   cancelStop();
-  streams.close();
+  await streams.close();
   const closed = server.close();
   const cancelCut = host.timers.after(lastWordsMs, () => server.server.closeAllConnections());
   await closed;
@@ -105,7 +105,7 @@ export async function startGateway(deps: GatewayDeps, options: GatewayOptions = 
     calls,
     streams,
     loopDelay,
-    live: new LiveTurns(agent),
+    live: new LiveTurns({ agent, store }),
     metrics: new Metrics({ agent, store, host, calls, streams, loopDelay }),
     options: resolved,
     isDraining: () => closing !== undefined,

@@ -1,10 +1,8 @@
 import type { FastifyReply } from "fastify";
 import type { RunOptions, Turn, TurnFinished } from "@turnkeeper/agent-core";
-import type { OnBusy, StateStore } from "@turnkeeper/state-store";
+import type { OnBusy } from "@turnkeeper/state-store";
 import { z } from "zod";
-import type { EventStream } from "./event-stream.ts";
-import { storedEvents } from "./events/placed-event.ts";
-import { eventIdOf, startOf, TurnProgress } from "./events/turn-place.ts";
+import { sendCall } from "./call-stream.ts";
 import type { GatewayParts } from "./gateway-parts.ts";
 import { Refusal, retryLater } from "./refusal.ts";
 import { defineRoute } from "./route.ts";
@@ -84,27 +82,6 @@ export function refusalOfEnd({ outcome, reason, detail }: TurnFinished): Refusal
 
 const wantsEvents = (accept: string | undefined): boolean => (accept ?? "").includes("text/event-stream");
 
-/**
- * Sends a call's events as they happen, each with the id that `GET …/events` goes on behind. A client that goes away
- * ends the stream, and the call is read to its end.
- */
-async function sendEvents(stream: EventStream, turn: Turn, store: StateStore): Promise<void> {
-  let id = eventIdOf({ kind: "input", inputId: turn.inputId });
-  let progress: TurnProgress | undefined;
-  for await (const event of turn) {
-    if (event.type === "turn.started" && event.turnId !== undefined) progress = new TurnProgress(startOf(event.turnId));
-    if (event.type === "turn.finished" && event.turnId !== undefined && !progress) {
-      // The turn ran for another call, perhaps in another process: what it said is told before its end.
-      progress = new TurnProgress(startOf(event.turnId));
-      for (const told of await storedEvents(store, turn.sessionId, event.turnId))
-        stream.send(JSON.stringify(told), eventIdOf(progress.tell(told)));
-    }
-    if (progress) id = eventIdOf(progress.tell(event));
-    stream.send(JSON.stringify(event), id);
-  }
-  stream.end();
-}
-
 /** Stops the turn once its client is gone, where the client asked for that. */
 function watchClient(reply: FastifyReply, turn: Turn): void {
   reply.raw.once("close", () => {
@@ -112,7 +89,7 @@ function watchClient(reply: FastifyReply, turn: Turn): void {
   });
 }
 
-export function turnRoutes({ agent, calls, streams, store }: GatewayParts): readonly Route[] {
+export function turnRoutes({ agent, calls, streams, store, host, live }: GatewayParts): readonly Route[] {
   const runTurn = defineRoute({
     method: "POST",
     path: "/v1/sessions/{sessionId}/turns",
@@ -142,7 +119,7 @@ export function turnRoutes({ agent, calls, streams, store }: GatewayParts): read
         if (refusal) throw refusal;
         return finished;
       }
-      await sendEvents(streams.open(reply), turn, store);
+      await streams.told(sendCall(streams.open(reply), turn, { store, host, live }));
       return reply;
     },
   });

@@ -157,6 +157,44 @@ describe("a follower of a session", () => {
     );
   });
 
+  it("is told all of a turn elsewhere that ends while its entries are read", async () => {
+    let answer = (): void => {};
+    const isAsked = new Promise<void>((resolve) => (answer = resolve));
+    const there = await openGateway([
+      async () => {
+        await isAsked;
+        return { text: "all of it" };
+      },
+    ]);
+    const held: (() => void)[] = [];
+    let holds = false;
+    // What it has read is old by the time that it is looked at.
+    const transcript = new Proxy(there.store.transcript, {
+      get: (port, name) =>
+        name === "load"
+          ? async (...request: Parameters<typeof port.load>) => {
+              const loaded = await port.load(...request);
+              if (holds) await new Promise<void>((resolve) => held.push(resolve));
+              return loaded;
+            }
+          : Reflect.get(port, name),
+    });
+    const store = new Proxy(there.store, {
+      get: (whole, name) => (name === "transcript" ? transcript : Reflect.get(whole, name)),
+    });
+    const here = await openGateway([], {}, { store });
+    const posting = streamedTurn(there);
+    await until(async () => (await there.store.turns.running("s")).length > 0);
+    const following = readEvents(await openStream(`${eventsUrl(here)}?after=start`), isFinished);
+    holds = true;
+    await until(() => Promise.resolve(held.length > 0));
+    answer();
+    const whole = await posting;
+    holds = false;
+    held.shift()?.();
+    expect(toldBy(await following)).toEqual(toldBy(whole));
+  });
+
   it("of a retried post is told what the turn said, though another call ran it", async () => {
     const gateway = await openGateway(richSteps, {}, { tools: [echo] });
     const first = await streamedTurn(gateway);

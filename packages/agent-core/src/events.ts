@@ -17,7 +17,8 @@ export type TurnEventBody =
       readonly awaits?: readonly string[];
       readonly elapsedMs: number;
     }
-  | { readonly type: "turn.started"; readonly fencingToken: number }
+  /** With `resumes` it had begun before, was suspended, and goes on under this token. */
+  | { readonly type: "turn.started"; readonly fencingToken: number; readonly resumes?: true }
   | { readonly type: "text.delta"; readonly text: string }
   | { readonly type: "reasoning.delta"; readonly text: string }
   | { readonly type: "tool.started"; readonly callId: string; readonly name: string; readonly input: JsonValue }

@@ -101,7 +101,7 @@ async function conduct(
         if (stopping.aborted) shutDown();
         stopping.addEventListener("abort", shutDown, { once: true });
         removeListener = () => stopping.removeEventListener("abort", shutDown);
-        call.started(turnId, lease.fencingToken);
+        call.started(turnId, { fencingToken: lease.fencingToken });
         call.keptBy({
           onStop: ({ hard = false, by = "caller" }) => void interrupt.interrupt({ hard, reason: "user-stop", by }),
           onWaitedOut: () => {},

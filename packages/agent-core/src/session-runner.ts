@@ -240,15 +240,16 @@ export class SessionRunner {
         onInterrupt: (interrupt) => {
           this.#current = { inputId: input.inputId, interrupt };
           if (this.#closing === "stopping") this.#shutDown(interrupt);
+          const begun = { fencingToken: lease.fencingToken, ...(resumed ? { resumes: true as const } : {}) };
           for (const call of calls) {
-            call.started(turnId, lease.fencingToken);
+            call.started(turnId, begun);
             call.keptBy({
               onStop: ({ hard = false, by = "caller", reason = "user-stop" }) =>
                 void interrupt.interrupt({ hard, reason, by }),
               onWaitedOut: () => {},
             });
           }
-          observe({ type: "turn.started", fencingToken: lease.fencingToken });
+          observe({ type: "turn.started", ...begun });
           // Whoever else waits here waits for this turn now.
           this.#waiting.heldBy(this.#deps.runner);
         },

@@ -7,8 +7,13 @@ const goOnMax = 4;
 
 /** What a turn has answered: its last answer, with the cut pieces directly before it that it goes on from. */
 export class TurnAnswer {
-  #pieces: readonly AssistantBody[] = [];
+  #pieces: readonly AssistantBody[];
   #goOnCount = 0;
+
+  /** Begins with what the turn said before it was suspended, oldest first. */
+  constructor(said: readonly AssistantBody[]) {
+    this.#pieces = said;
+  }
 
   get text(): string {
     return answerTextOf(this.#pieces.map((body) => ({ body })));

@@ -64,7 +64,9 @@ export interface CallEnd {
   readonly usage?: Usage;
 }
 
-/** Waiting is said at once, then after 1 s, 2 s, 4 s …, at most every 15 s. */
+export type StartedTurn = Omit<Extract<TurnEventBody, { readonly type: "turn.started" }>, "type">;
+
+/** Waiting is said at once, and at once again for the turn that is followed; then after 1 s, 2 s, 4 s …, at most every 15 s. */
 const firstNoticeMs = 1000;
 const longestNoticeMs = 15_000;
 
@@ -114,6 +116,7 @@ export class TurnCall {
   #holder: HolderView | undefined;
   #awaits: readonly string[] = [];
   #waitingSinceMs: number | undefined;
+  #noticedTurnId: string | undefined;
   #cancelNotice: Cancel = () => {};
   #cancelPatience: Cancel = () => {};
 
@@ -188,24 +191,34 @@ export class TurnCall {
     this.#awaits = suspended ? openQuestions(suspended).map(({ callId }) => callId) : [];
     // A holder carries more than this: what others need to ask it, and nobody's business in an event.
     if (holder) this.#holder = { pid: holder.pid, host: holder.host, instanceId: holder.instanceId };
-    if (this.#waitingSinceMs !== undefined) return;
+    if (this.#waitingSinceMs !== undefined) {
+      // Whoever reads the call learns of the turn that it follows, and need not wait for the next notice.
+      if (this.#turnId !== this.#noticedTurnId) this.#noticeAgain();
+      return;
+    }
     this.#waitingSinceMs = this.#host.clock.monotonicMs();
     this.#notice(firstNoticeMs);
     this.#cancelPatience = this.#host.timers.after(this.request.waitMs, () => this.#waitedOut());
   }
 
+  #noticeAgain(): void {
+    this.#cancelNotice();
+    this.#notice(firstNoticeMs);
+  }
+
   #notice(nextMs: number): void {
+    this.#noticedTurnId = this.#turnId;
     const elapsedMs = Math.round(this.#host.clock.monotonicMs() - (this.#waitingSinceMs ?? 0));
     const who = this.#awaits.length > 0 ? { awaits: this.#awaits } : this.#holder ? { holder: this.#holder } : {};
     this.emit({ type: "turn.waiting", ...who, elapsedMs });
     this.#cancelNotice = this.#host.timers.after(nextMs, () => this.#notice(Math.min(nextMs * 2, longestNoticeMs)));
   }
 
-  started(turnId: string, fencingToken: number): void {
+  started(turnId: string, begun: StartedTurn): void {
     this.#stopWaiting();
     this.#isStarted = true;
     this.#turnId = turnId;
-    this.emit({ type: "turn.started", fencingToken });
+    this.emit({ type: "turn.started", ...begun });
   }
 
   /** The call follows a turn that somebody else runs; it goes on waiting. */

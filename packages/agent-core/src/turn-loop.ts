@@ -87,7 +87,7 @@ export class TurnLoop {
   #usage: Usage;
   #stepCount: number;
   readonly #openCalls: readonly ToolCallPart[];
-  readonly #answer = new TurnAnswer();
+  readonly #answer: TurnAnswer;
   readonly #cacheScope: string;
 
   constructor(
@@ -95,7 +95,7 @@ export class TurnLoop {
     settings: LoopSettings,
     scope: TurnScope,
     conversation: Conversation,
-    { callIds, guardrails, usage, stepCount, openCalls }: TurnSoFar,
+    { callIds, guardrails, usage, stepCount, said, openCalls }: TurnSoFar,
   ) {
     this.#deps = deps;
     this.#settings = settings;
@@ -110,6 +110,7 @@ export class TurnLoop {
     this.#usage = usage;
     this.#stepCount = stepCount;
     this.#openCalls = openCalls;
+    this.#answer = new TurnAnswer(said);
     this.#cacheScope = this.#findCacheScope();
     this.#compaction = this.#makeCompaction();
   }

@@ -1,4 +1,4 @@
-import type { Entry, ToolBody, ToolCallPart, Usage } from "@turnkeeper/state-store";
+import type { AssistantBody, Entry, ToolBody, ToolCallPart, Usage } from "@turnkeeper/state-store";
 import { Guardrails } from "./guardrails.ts";
 import { addUsage } from "./step-reader.ts";
 import type { ToolSet } from "./tool-input.ts";
@@ -8,6 +8,7 @@ export interface TurnSoFar {
   /** The number of the last step that is stored. */
   readonly stepCount: number;
   readonly usage: Usage;
+  readonly said: readonly AssistantBody[];
   readonly callIds: ReadonlySet<string>;
   readonly guardrails: Guardrails;
   /** The calls that have no result yet: the turn was suspended over them. */
@@ -26,12 +27,14 @@ export function turnSoFar(
   const callIds = new Set<string>();
   const results = new Map(entries.flatMap(({ body }) => (body.role === "tool" ? [[body.callId, body] as const] : [])));
   const openCalls: ToolCallPart[] = [];
+  const said: AssistantBody[] = [];
   let usage: Usage = {};
   let stepCount = 0;
   for (const { key, body } of entries) {
     if (body.role !== "assistant") continue;
     stepCount = Math.max(stepCount, Number(stepKey.exec(key)?.[1] ?? 0));
     usage = addUsage(usage, body.usage ?? {});
+    said.push(body);
     for (const part of body.parts) {
       if (part.type !== "tool-call") continue;
       callIds.add(part.callId);
@@ -40,5 +43,5 @@ export function turnSoFar(
       else openCalls.push(part);
     }
   }
-  return { stepCount, usage, callIds, guardrails, openCalls };
+  return { stepCount, usage, said, callIds, guardrails, openCalls };
 }

@@ -96,6 +96,13 @@ describe("a turn that asks for approval", () => {
     });
   });
 
+  it("says how far it had answered, where it goes on and fails", async () => {
+    const { agent } = await bench.agent([{ text: "First I look.", ...asking(call("a")) }], {}, tools);
+    const { turn } = await suspended(agent);
+    await agent.answer("s", "a", { decision: "allow" });
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "failed", text: "First I look." });
+  });
+
   it("tells the model of a call that was denied, and of two answers takes the first", async () => {
     const { agent } = await bench.agent([asking(call("a"), call("b")), { text: "well" }], {}, tools);
     const { turn } = await suspended(agent);

@@ -1,4 +1,6 @@
 import type { Agent, TurnEvent } from "@turnkeeper/agent-core";
+import type { StateStore } from "@turnkeeper/state-store";
+import { suspendedPlace } from "./placed-event.ts";
 import type { PlacedEvent } from "./placed-event.ts";
 import { startOf, TurnProgress } from "./turn-place.ts";
 
@@ -6,7 +8,10 @@ import { startOf, TurnProgress } from "./turn-place.ts";
 interface LiveTurn {
   readonly turnId: string;
   readonly fencingToken: number;
-  readonly progress: TurnProgress;
+  /** Nothing until it is known how far a turn had come that goes on here. */
+  progress: TurnProgress | undefined;
+  /** What it said before that was known. */
+  readonly unplaced: TurnEvent[];
   unstored: PlacedEvent[];
 }
 
@@ -30,18 +35,40 @@ function joined(last: PlacedEvent | undefined, next: PlacedEvent): PlacedEvent |
   return undefined;
 }
 
+/** The turn lets go of its session until its calls are answered; a child's question leaves its parent's turn running. */
+export const suspends = (event: TurnEvent): boolean =>
+  event.type === "approval.requested" && event.childSessionId === undefined;
+
 /** Whoever listens to one session: what is said from now on, after what was said and is not stored yet. */
 export interface LiveListener {
   take(placed: PlacedEvent): void;
+  /** The session's turn is not followed here any more: what there is of it is in the store. */
+  look(): void;
 }
 
-/** The turns that run in this process, event by event, for whoever listens to their sessions. */
+export interface LiveTurnsDeps {
+  readonly agent: Pick<Agent, "observe">;
+  readonly store: StateStore;
+}
+
+/**
+ * The turns that run in this process, event by event, for whoever listens to their sessions.
+ *
+ *   | a turn                  | is live here                                          |
+ *   | ----------------------- | ----------------------------------------------------- |
+ *   | begins                  | from its first event on                               |
+ *   | is suspended            | no more: the store has all of it, and what it asks    |
+ *   | goes on here            | once the store has said how far it had come           |
+ *   | ends                    | no more                                               |
+ */
 export class LiveTurns implements Disposable {
+  readonly #store: StateStore;
   readonly #running = new Map<string, LiveTurn>();
   readonly #listeners = new Map<string, Set<LiveListener>>();
   readonly #observer: Disposable;
 
-  constructor(agent: Pick<Agent, "observe">) {
+  constructor({ agent, store }: LiveTurnsDeps) {
+    this.#store = store;
     this.#observer = agent.observe((event) => this.#observe(event));
   }
 
@@ -66,20 +93,47 @@ export class LiveTurns implements Disposable {
   #observe(event: TurnEvent): void {
     const { sessionId, turnId } = event;
     if (turnId === undefined) return;
-    if (event.type === "turn.started") {
-      const progress = new TurnProgress(startOf(turnId));
-      this.#running.set(sessionId, { turnId, fencingToken: event.fencingToken, progress, unstored: [] });
-    }
+    if (event.type === "turn.started") this.#begin(turnId, event);
     const turn = this.#running.get(sessionId);
     if (turn?.turnId !== turnId) return;
-    const placed = this.#place(turn, event);
+    if (suspends(event)) return this.#leaveToStore(sessionId);
+    if (turn.progress) this.#tell(turn, turn.progress, event);
+    else turn.unplaced.push(event);
+  }
+
+  #begin(turnId: string, started: Extract<TurnEvent, { type: "turn.started" }>): void {
+    const { sessionId, fencingToken, resumes } = started;
+    const progress = resumes ? undefined : new TurnProgress(startOf(turnId));
+    const turn: LiveTurn = { turnId, fencingToken, progress, unplaced: [], unstored: [] };
+    this.#running.set(sessionId, turn);
+    if (resumes) void this.#goOn(sessionId, turn);
+  }
+
+  /** Never rejects. */
+  async #goOn(sessionId: string, turn: LiveTurn): Promise<void> {
+    // A store that fails is met by the readers too, who are sent to it and tell it.
+    const place = await suspendedPlace(this.#store, sessionId, turn.turnId).catch(() => undefined);
+    if (this.#running.get(sessionId) !== turn) return;
+    if (!place) return this.#leaveToStore(sessionId);
+    const progress = (turn.progress = new TurnProgress(place));
+    for (const event of turn.unplaced.splice(0)) this.#tell(turn, progress, event);
+  }
+
+  #leaveToStore(sessionId: string): void {
+    this.#running.delete(sessionId);
+    for (const listener of this.#listeners.get(sessionId) ?? []) listener.look();
+  }
+
+  #tell(turn: LiveTurn, progress: TurnProgress, event: TurnEvent): void {
+    const { sessionId } = event;
+    const placed = this.#place(turn, progress, event);
     if (event.type === "turn.finished") this.#running.delete(sessionId);
     for (const listener of this.#listeners.get(sessionId) ?? []) listener.take(placed);
   }
 
-  #place(turn: LiveTurn, event: TurnEvent): PlacedEvent {
-    const before = turn.progress.place;
-    const after = turn.progress.tell(event);
+  #place(turn: LiveTurn, progress: TurnProgress, event: TurnEvent): PlacedEvent {
+    const before = progress.place;
+    const after = progress.tell(event);
     // A retry takes back what came of the attempt before.
     const { textLength, reasoningLength } = event.type === "model.retry" ? after : before;
     const { turnId, fencingToken } = turn;

@@ -1,7 +1,9 @@
 import type { TurnEvent, TurnEventBody } from "@turnkeeper/agent-core";
 import { callsOf } from "@turnkeeper/state-store";
-import type { Entry, StateStore, TurnRecord } from "@turnkeeper/state-store";
+import type { AskedCall, Entry, JsonValue, StateStore, TurnRecord } from "@turnkeeper/state-store";
 import { isoTime } from "../json/session-json.ts";
+import { startOf } from "./turn-place.ts";
+import type { TurnPlace } from "./turn-place.ts";
 
 /** An event of a turn with where in the turn it stands, so that whoever was told a part of it is told the rest. */
 export interface PlacedEvent {
@@ -13,25 +15,32 @@ export interface PlacedEvent {
   readonly reasoningBefore: number;
 }
 
-/** What the store has of a turn, as the events that told it or would have told it, entry by entry. */
+/** A call that was stored, and has no result yet. */
+interface OpenCall {
+  readonly atMs: number;
+  readonly name: string;
+  readonly input: JsonValue;
+  readonly textBefore: number;
+  readonly reasoningBefore: number;
+}
+
+/**
+ * What the store has of a turn, as the events that told it or would have told it, entry by entry. What may have been told
+ * already is told again: whoever reads it knows what it was told.
+ */
 export class StoredTurn {
   readonly turnId: string;
-  readonly #sessionId: string;
-  readonly #fencingToken: number;
-  readonly #startedAtMs: number;
+  #turn: TurnRecord;
   #text = 0;
   #reasoning = 0;
-  /** When each call was stored, for how long it took. */
-  readonly #callsAtMs = new Map<string, number>();
+  readonly #openCalls = new Map<string, OpenCall>();
   /** The last whole answer, and the cut pieces before it that it goes on from. */
   #answer = "";
   #isPartial = false;
 
-  constructor({ sessionId, turnId, fencingToken, startedAtMs }: TurnRecord) {
-    this.turnId = turnId;
-    this.#sessionId = sessionId;
-    this.#fencingToken = fencingToken;
-    this.#startedAtMs = startedAtMs;
+  constructor(turn: TurnRecord) {
+    this.turnId = turn.turnId;
+    this.#turn = turn;
   }
 
   get textLength(): number {
@@ -42,8 +51,14 @@ export class StoredTurn {
     return this.#reasoning;
   }
 
+  /** The turn as it is stored now: what it asks, how it ended. */
+  update(turn: TurnRecord): void {
+    this.#turn = turn;
+  }
+
   begun(): PlacedEvent {
-    return this.#placed(this.#startedAtMs, { type: "turn.started", fencingToken: this.#fencingToken });
+    const { startedAtMs, fencingToken } = this.#turn;
+    return this.#placed(startedAtMs, { type: "turn.started", fencingToken });
   }
 
   *of({ body, atMs, late }: Entry): Generator<PlacedEvent> {
@@ -63,21 +78,41 @@ export class StoredTurn {
         }
       }
       for (const { callId, name, input } of callsOf(body)) {
-        this.#callsAtMs.set(callId, atMs);
-        yield this.#placed(atMs, { type: "tool.started", callId, name, input });
+        const call = { atMs, name, input, textBefore: this.#text, reasoningBefore: this.#reasoning };
+        this.#openCalls.set(callId, call);
+        // One that had to be allowed first stands where its result does.
+        if (!this.#asked(callId)) yield this.#placed(atMs, { type: "tool.started", callId, name, input });
       }
     } else if (body.role === "tool") {
       const { callId, name, output, note } = body;
-      const durationMs = Math.max(0, Math.round(atMs - (this.#callsAtMs.get(callId) ?? atMs)));
+      const call = this.#openCalls.get(callId);
+      this.#openCalls.delete(callId);
+      const asked = this.#asked(callId);
+      if (call && asked) yield this.#question(asked, call);
+      if (call) yield this.#placed(atMs, { type: "tool.started", callId, name: call.name, input: call.input });
+      const durationMs = Math.max(0, Math.round(atMs - (call?.atMs ?? atMs)));
       const told = { callId, name, ok: body.status === "ok", output, durationMs, ...(note ? { note } : {}) };
       yield this.#placed(atMs, { type: "tool.finished", ...told });
     }
   }
 
-  /** Nothing while it runs. */
-  ended(turn: TurnRecord): PlacedEvent | undefined {
-    if (turn.state !== "ended") return undefined;
-    const { outcome, reason, detail, stop, usage, endedAtMs } = turn;
+  /** Counts an entry whose events nobody asks for. */
+  skip(entry: Entry): void {
+    for (const _event of this.of(entry));
+  }
+
+  /** The questions about calls that have no result yet. */
+  *questions(): Generator<PlacedEvent> {
+    for (const asked of this.#turn.approvals ?? []) {
+      const call = this.#openCalls.get(asked.callId);
+      if (call) yield this.#question(asked, call);
+    }
+  }
+
+  /** Nothing while it runs, or waits. */
+  ended(): PlacedEvent | undefined {
+    if (this.#turn.state !== "ended") return undefined;
+    const { outcome, reason, detail, stop, usage, endedAtMs } = this.#turn;
     return this.#placed(endedAtMs, {
       type: "turn.finished",
       outcome,
@@ -89,27 +124,37 @@ export class StoredTurn {
     });
   }
 
+  #asked(callId: string): AskedCall | undefined {
+    return this.#turn.approvals?.find((asked) => asked.callId === callId);
+  }
+
+  #question({ callId, name, askedAtMs }: AskedCall, { input, textBefore, reasoningBefore }: OpenCall): PlacedEvent {
+    const placed = this.#placed(askedAtMs, { type: "approval.requested", callId, name, input });
+    return { ...placed, textBefore, reasoningBefore };
+  }
+
   #placed(atMs: number, body: TurnEventBody): PlacedEvent {
-    const event: TurnEvent = { ...body, sessionId: this.#sessionId, turnId: this.turnId, at: isoTime(atMs) };
-    return {
-      event,
-      turnId: this.turnId,
-      fencingToken: this.#fencingToken,
-      textBefore: this.#text,
-      reasoningBefore: this.#reasoning,
-    };
+    const { sessionId, turnId, fencingToken } = this.#turn;
+    const event: TurnEvent = { ...body, sessionId, turnId, at: isoTime(atMs) };
+    return { event, turnId, fencingToken, textBefore: this.#text, reasoningBefore: this.#reasoning };
   }
 }
 
-/** Everything a turn has stored so far, as events, without its end; nothing of a turn that is not known. */
-export async function storedEvents(
+/**
+ * How far a turn had come when it was suspended last, however far it has gone on since: to the end of the step whose
+ * calls were asked about. Nothing of a turn that is not known.
+ */
+export async function suspendedPlace(
   store: StateStore,
   sessionId: string,
   turnId: string,
-): Promise<readonly TurnEvent[]> {
+): Promise<TurnPlace | undefined> {
   const turn = await store.turns.read(sessionId, turnId);
-  if (!turn) return [];
+  if (!turn) return undefined;
   const { entries } = await store.transcript.load(sessionId, { all: true, turnId });
+  const asked = new Set(turn.approvals?.map(({ callId }) => callId));
+  const last = entries.findLastIndex(({ body }) => callsOf(body).some(({ callId }) => asked.has(callId)));
   const stored = new StoredTurn(turn);
-  return [stored.begun(), ...entries.flatMap((entry) => [...stored.of(entry)])].map(({ event }) => event);
+  for (const entry of entries.slice(0, last + 1)) stored.skip(entry);
+  return { ...startOf(turnId), textLength: stored.textLength, reasoningLength: stored.reasoningLength };
 }

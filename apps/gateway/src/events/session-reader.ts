@@ -103,6 +103,7 @@ export class SessionReader {
   async *events(): AsyncGenerator<ToldEvent, void> {
     const { live } = this.#deps;
     using _listening = live.listen(this.#sessionId, {
+      look: () => this.look(),
       take: (placed) => {
         // Whoever does not read on while the turn goes on comes back later: then all of it is in the store.
         if (this.#live.push(placed) > unreadCountMax) this.#isClosed = true;
@@ -128,10 +129,15 @@ export class SessionReader {
     return !this.#isClosed && next !== undefined && next.event.type !== "turn.started";
   }
 
-  /** While a turn runs here, until it says something; else until it is time to look again for turns elsewhere. */
+  /** While a turn runs here, until it says something; else until it is time to look again at the store. */
   async #untilMore(): Promise<void> {
     if (this.#live.length > 0 || this.#isClosed) return;
     await this.#pause(this.#deps.live.isLive(this.#sessionId) ? undefined : lookEveryMs);
+  }
+
+  /** Looks at the store now, not only when it is time to. */
+  look(): void {
+    this.#wake();
   }
 
   close(): void {
@@ -151,23 +157,27 @@ export class SessionReader {
   }
 
   async *#stored(): AsyncGenerator<ToldEvent, void> {
-    const { transcript } = this.#deps.store;
     for (;;) {
+      // Before its entries: of a turn that had ended by then, all are among them.
+      const open = this.#open;
+      if (open && !(await this.#update(open))) return;
       const window = { all: true, afterSeq: this.#seq, first: pageSize };
-      const { entries } = await transcript.load(this.#sessionId, window);
+      const { entries } = await this.#deps.store.transcript.load(this.#sessionId, window);
       for (const entry of entries) {
         yield* this.#storedOf(entry);
         this.#seq = entry.seq;
       }
-      if (entries.length < pageSize) break;
+      if (entries.length === pageSize || this.#open !== open) continue;
+      yield* this.#restOf(open);
+      return;
     }
-    yield* this.#endOfOpen();
   }
 
   async *#storedOf(entry: Entry): AsyncGenerator<ToldEvent, void> {
     if (entry.late) return;
     if (entry.turnId !== this.#open?.turnId) {
-      yield* this.#endOfOpen();
+      // Another turn has begun since: the one before has ended, and this is behind the last of it.
+      if (this.#open && (await this.#update(this.#open))) yield* this.#restOf(this.#open);
       const turn = await this.#deps.store.turns.read(this.#sessionId, entry.turnId);
       if (!turn) return;
       this.#open = new StoredTurn(turn);
@@ -176,12 +186,19 @@ export class SessionReader {
     for (const placed of this.#open.of(entry)) yield* this.#tell(placed);
   }
 
-  async *#endOfOpen(): AsyncGenerator<ToldEvent, void> {
-    const open = this.#open;
-    // The end of a turn that runs here is told here, behind the last of what it said.
-    if (!open || this.#deps.live.isLive(this.#sessionId, open.turnId)) return;
+  /** False where the turn is not in the store any more, nor its session. */
+  async #update(open: StoredTurn): Promise<boolean> {
     const turn = await this.#deps.store.turns.read(this.#sessionId, open.turnId);
-    const ended = turn && open.ended(turn);
+    if (turn) open.update(turn);
+    return turn !== undefined;
+  }
+
+  /** What stands behind the entries of a turn: what it waits for, how it ended. */
+  *#restOf(open: StoredTurn | undefined): Generator<ToldEvent> {
+    if (!open) return;
+    for (const question of open.questions()) yield* this.#tell(question);
+    // The end of a turn that runs here is told here, behind the last of what it said.
+    const ended = this.#deps.live.isLive(this.#sessionId, open.turnId) ? undefined : open.ended();
     if (!ended) return;
     this.#open = undefined;
     yield* this.#tell(ended);
@@ -205,7 +222,7 @@ export class SessionReader {
 function behind(place: TurnPlace, turn: TurnRecord, entries: readonly Entry[]): TurnReading {
   if (turn.state === "running") return new TurnReading(turn.fencingToken, place);
   const stored = new StoredTurn(turn);
-  for (const entry of entries) for (const _event of stored.of(entry));
+  for (const entry of entries) stored.skip(entry);
   const textLength = Math.min(place.textLength, stored.textLength);
   const reasoningLength = Math.min(place.reasoningLength, stored.reasoningLength);
   return new TurnReading(turn.fencingToken, { ...place, textLength, reasoningLength });

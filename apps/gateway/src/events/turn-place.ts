@@ -3,7 +3,7 @@
  * the call whose result came last. What a gateway streamed live and what another one reads from the store after a crash
  * meet in it, without a gap and without a repeat. As text it is the id of a server-sent event:
  *
- *   `TURN:TEXT:REASONING[:FINISHED[:STARTED,STARTED]]`   within a turn
+ *   `TURN:TEXT:REASONING[:FINISHED[:STARTED,?ASKED]]`    within a turn
  *   `TURN:end`                                           behind its end
  *   `input:INPUT`                                        before the turn that takes this input
  */
@@ -19,6 +19,8 @@ export interface TurnPlace {
   readonly finishedCallId?: string | undefined;
   /** Calls that were told to have started, and whose result was not. */
   readonly startedCallIds: readonly string[];
+  /** Calls that were told to wait for approval, and not to have started. */
+  readonly askedCallIds: readonly string[];
   readonly isEnded: boolean;
 }
 
@@ -36,18 +38,26 @@ export const startOf = (turnId: string): TurnPlace => ({
   textLength: 0,
   reasoningLength: 0,
   startedCallIds: [],
+  askedCallIds: [],
   isEnded: false,
 });
 
 export function eventIdOf(place: EventPlace): string {
   if (place.kind === "input") return `input:${encodeURIComponent(place.inputId)}`;
-  const { turnId, textLength, reasoningLength, finishedCallId, startedCallIds, isEnded } = place;
+  const { turnId, textLength, reasoningLength, finishedCallId, startedCallIds, askedCallIds, isEnded } = place;
   if (isEnded) return `${turnId}:end`;
   const within = `${turnId}:${textLength}:${reasoningLength}`;
-  if (finishedCallId === undefined && startedCallIds.length === 0) return within;
+  const open = [
+    ...startedCallIds.map(encodeURIComponent),
+    ...askedCallIds.map((callId) => `${askedMark}${encodeURIComponent(callId)}`),
+  ];
+  if (finishedCallId === undefined && open.length === 0) return within;
   const finished = `${within}:${encodeURIComponent(finishedCallId ?? "")}`;
-  return startedCallIds.length === 0 ? finished : `${finished}:${startedCallIds.map(encodeURIComponent).join(",")}`;
+  return open.length === 0 ? finished : `${finished}:${open.join(",")}`;
 }
+
+/** No encoded id has it. */
+const askedMark = "?";
 
 const endPattern = /^([0-9A-Za-z-]{1,64}):end$/;
 const inputPattern = /^input:([\x21-\x7e]{1,600})$/;
@@ -60,14 +70,18 @@ export function placeOf(eventId: string): EventPlace | undefined {
     if (ended !== undefined) return { ...startOf(ended), isEnded: true };
     const inputId = inputPattern.exec(eventId)?.[1];
     if (inputId !== undefined) return { kind: "input", inputId: decodeURIComponent(inputId) };
-    const [, turnId, text, reasoning, finished = "", started = ""] = withinPattern.exec(eventId) ?? [];
+    const [, turnId, text, reasoning, finished = "", open = ""] = withinPattern.exec(eventId) ?? [];
     if (turnId === undefined) return undefined;
+    const openCalls = open === "" ? [] : open.split(",");
     return {
       ...startOf(turnId),
       textLength: Number(text),
       reasoningLength: Number(reasoning),
       ...(finished === "" ? {} : { finishedCallId: decodeURIComponent(finished) }),
-      startedCallIds: started === "" ? [] : started.split(",").map(decodeURIComponent),
+      startedCallIds: openCalls.filter((call) => !call.startsWith(askedMark)).map(decodeURIComponent),
+      askedCallIds: openCalls
+        .filter((call) => call.startsWith(askedMark))
+        .map((call) => decodeURIComponent(call.slice(1))),
     };
   } catch (error) {
     // Percent signs that are no encoding.
@@ -77,7 +91,11 @@ export function placeOf(eventId: string): EventPlace | undefined {
 }
 
 /** Text of the next step comes once every result of the one before is stored. */
-const noCalls = { finishedCallId: undefined, startedCallIds: [] as readonly string[] };
+const noCalls = {
+  finishedCallId: undefined,
+  startedCallIds: [] as readonly string[],
+  askedCallIds: [] as readonly string[],
+};
 
 /** Follows the events of one turn as they are told live, and knows the place behind the last one. */
 export class TurnProgress {
@@ -103,12 +121,21 @@ export class TurnProgress {
       case "reasoning.delta":
         return this.#move({ reasoningLength: this.#place.reasoningLength + event.text.length, ...noCalls });
       case "tool.started":
-        return this.#begin({ startedCallIds: [...this.#place.startedCallIds, event.callId] });
+        return this.#begin({
+          startedCallIds: [...this.#place.startedCallIds, event.callId],
+          askedCallIds: this.#place.askedCallIds.filter((callId) => callId !== event.callId),
+        });
       case "tool.finished":
         return this.#begin({
           finishedCallId: event.callId,
           startedCallIds: this.#place.startedCallIds.filter((callId) => callId !== event.callId),
+          askedCallIds: this.#place.askedCallIds.filter((callId) => callId !== event.callId),
         });
+      case "approval.requested":
+        // A child's is asked in the child's session.
+        return event.childSessionId === undefined
+          ? this.#begin({ askedCallIds: [...this.#place.askedCallIds, event.callId] })
+          : this.#place;
       case "model.retry":
         // What had come is kept where it has words, and asked for again where it has none.
         return this.#hasWords ? this.#begin({}) : this.#begin(this.#base);

@@ -7,6 +7,7 @@ import type { TurnPlace } from "./turn-place.ts";
 export interface ToldEvent {
   readonly event: TurnEvent;
   readonly id: string;
+  readonly place: TurnPlace;
 }
 
 /**
@@ -19,6 +20,7 @@ export class TurnReading {
   #hasBegun: boolean;
   readonly #started: Set<string>;
   readonly #finished = new Set<string>();
+  readonly #asked: Set<string>;
   /** The results up to this call's were told on an earlier connection. */
   #skipThroughCall: string | undefined;
 
@@ -28,6 +30,7 @@ export class TurnReading {
     this.#progress = place && new TurnProgress(place);
     this.#hasBegun = place !== undefined;
     this.#started = new Set(place?.startedCallIds);
+    this.#asked = new Set(place?.askedCallIds);
     this.#skipThroughCall = place?.finishedCallId;
   }
 
@@ -45,7 +48,8 @@ export class TurnReading {
     if (this.place?.isEnded) return undefined;
     const event = this.#untold(placed);
     if (!event || !this.#progress) return undefined;
-    return { event, id: eventIdOf(this.#progress.tell(event)) };
+    const place = this.#progress.tell(event);
+    return { event, id: eventIdOf(place), place };
   }
 
   #beginTurn({ turnId }: PlacedEvent): void {
@@ -53,6 +57,7 @@ export class TurnReading {
     this.#hasBegun = false;
     this.#started.clear();
     this.#finished.clear();
+    this.#asked.clear();
     this.#skipThroughCall = undefined;
   }
 
@@ -78,6 +83,14 @@ export class TurnReading {
       }
       case "tool.finished":
         return this.#untoldResult(event, isBehind);
+      case "approval.requested": {
+        const { callId, childSessionId } = event;
+        if (childSessionId !== undefined) return event;
+        const hasStarted = this.#started.has(callId) || this.#finished.has(callId);
+        const isTold = isBehind || hasStarted || this.#asked.has(callId) || this.#skipThroughCall !== undefined;
+        this.#asked.add(callId);
+        return isTold ? undefined : event;
+      }
       case "model.retry":
         // What was told of an attempt that is made again counts for nothing, also where an earlier connection told it.
         if (isBehind && this.place)
