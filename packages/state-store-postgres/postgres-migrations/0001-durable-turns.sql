@@ -300,6 +300,11 @@ BEGIN
     DELETE FROM call
     WHERE session_no = v_no AND turn_id = ANY (ARRAY(SELECT jsonb_array_elements_text(p_changes -> 'forgotten_turns')));
   END IF;
+  -- Who waits to hear of this session listens to the channel that bears the schema's name. Only where there is somebody
+  -- to tell: commits that notify wait for each other, all over the database.
+  IF p_changes ? 'rings' THEN
+    PERFORM pg_notify(current_schema(), p_session_id);
+  END IF;
   RETURN json_build_object('version', v_version, 'session_no', v_no, 'input_seq', v_seq, 'at_ms', v_at);
 END $$;
 

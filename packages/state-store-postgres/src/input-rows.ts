@@ -110,7 +110,9 @@ export function orphanInputs(image: SessionImage, runnerId: string, inputId?: st
 /** Starts a waiter's claim period, unless it is already running. */
 export function wakeInput(image: SessionImage, { input, wokenAt }: QueuedInput): void {
   const row = image.input(input.inputId);
-  if (row && wokenAt === undefined) image.putInput({ ...row, woken_clock_ms: image.now.bootMs });
+  if (!row || wokenAt !== undefined) return;
+  image.putInput({ ...row, woken_clock_ms: image.now.bootMs });
+  image.ring();
 }
 
 /** Whoever was woken and lost the race has a whole claim period again the next time. */

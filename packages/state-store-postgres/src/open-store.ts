@@ -2,7 +2,7 @@ import type { Host } from "@turnkeeper/kernel";
 import type { StateStore } from "@turnkeeper/state-store";
 import { migrate } from "./migrations.ts";
 import { resolvePostgresStoreOptions } from "./options.ts";
-import type { PostgresStoreOptions } from "./options.ts";
+import type { PostgresStoreOptions, ResolvedPostgresStoreOptions } from "./options.ts";
 import { PostgresInbox } from "./postgres-inbox.ts";
 import { PostgresLeases } from "./postgres-leases.ts";
 import { PostgresSessions } from "./postgres-sessions.ts";
@@ -13,6 +13,9 @@ import { patience, Server } from "./server.ts";
 import { SessionWrites } from "./session-writes.ts";
 import { SpoolFolder } from "./spool-folder.ts";
 import { parseStoreUrl } from "./store-url.ts";
+import type { StoreUrl } from "./store-url.ts";
+import { WakeUpListening } from "./wake-ups.ts";
+import type { WakeUps } from "./wake-ups.ts";
 
 export interface PostgresStoreDeps {
   readonly host: Host;
@@ -29,6 +32,13 @@ export interface StoreSchema {
 /** A `StateStore` in a schema of a PostgreSQL database. */
 export interface PostgresStore extends StateStore {
   readonly server: StoreSchema;
+  /**
+   * Calls `listener` with the id of each session that a process of this store may be waiting to hear of: it is the turn
+   * of the head of its queue, its turn is to stop, or a call it asked about was answered. Hints, which come late, twice
+   * or not at all; whoever has a `ProcessPresence` hands them on to `presence.wake(presence.identity, sessionId)`. Until
+   * disposed; one connection for all listeners of a handle, which keeps no process alive.
+   */
+  listen(listener: (sessionId: string) => void): WakeUps;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -51,7 +61,11 @@ export async function openPostgresStore(
   const writes = new SessionWrites(server, host.random);
   const folder = resolved.spoolFolder === undefined ? undefined : new SpoolFolder(resolved.spoolFolder, host.random);
   const spool = new PostgresSpool(folder, host.clock, server);
-  const close = (): Promise<void> => server.close();
+  const wakeUps = new WakeUpListening(listenUrlOf(parsed, resolved), resolved, server, host);
+  const close = (): Promise<void> => {
+    wakeUps.close();
+    return server.close();
+  };
   return {
     sessions: new PostgresSessions(server, writes, spool, host),
     leases: new PostgresLeases(server, writes, spool),
@@ -60,7 +74,13 @@ export async function openPostgresStore(
     turns: new PostgresTurns(server, writes, spool),
     spool,
     server: { url: parsed.shown, schema: resolved.schema, schemaVersion },
+    listen: (listener) => wakeUps.listen(listener),
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+function listenUrlOf(store: StoreUrl, { listenUrl }: ResolvedPostgresStoreOptions): StoreUrl | undefined {
+  if (listenUrl === false) return undefined;
+  return listenUrl === undefined ? store : parseStoreUrl(listenUrl);
 }

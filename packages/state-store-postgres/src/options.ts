@@ -1,4 +1,5 @@
 import { storeError } from "./store-failure.ts";
+import { isPostgresUrl } from "./store-url.ts";
 
 export interface PostgresStoreOptions {
   /** The schema that the store has for itself; made where it is missing. Default `turnkeeper`, or the URL's `schema`. */
@@ -11,6 +12,11 @@ export interface PostgresStoreOptions {
    */
   readonly answerMs?: number;
   /**
+   * Where `listen` has its connection: a URL that leads to the server itself, where the store's own leads to a pooler in
+   * transaction mode; `false`: it has none. Default: the store's URL.
+   */
+  readonly listenUrl?: string | false;
+  /**
    * The folder for what a turn had produced when the server could not take it. Without one a step that the server
    * refuses has no second place. Default: none.
    */
@@ -21,6 +27,7 @@ export interface ResolvedPostgresStoreOptions {
   readonly schema: string;
   readonly connectionsMax: number;
   readonly answerMs: number;
+  readonly listenUrl: string | false | undefined;
   readonly spoolFolder: string | undefined;
 }
 
@@ -35,7 +42,7 @@ export const defaultPostgresStoreOptions: Readonly<
   answerMs: 20_000,
 });
 
-const known: readonly string[] = ["schema", "connectionsMax", "answerMs", "spoolFolder"];
+const known: readonly string[] = ["schema", "connectionsMax", "answerMs", "listenUrl", "spoolFolder"];
 
 function wrong(name: string, expectation: string, value: unknown): Error {
   return storeError(
@@ -64,8 +71,11 @@ export function resolvePostgresStoreOptions(
   const answerMs = options.answerMs ?? defaultPostgresStoreOptions.answerMs;
   if (!Number.isSafeInteger(answerMs) || answerMs < 1)
     throw wrong("answerMs", "a whole number of milliseconds of at least 1", answerMs);
-  const { spoolFolder } = options;
+  const { listenUrl, spoolFolder } = options;
+  // Not told: it may have a password in it.
+  if (listenUrl !== undefined && listenUrl !== false && !(typeof listenUrl === "string" && isPostgresUrl(listenUrl)))
+    throw wrong("listenUrl", "a postgres:// URL or false", "something else");
   if (spoolFolder !== undefined && (typeof spoolFolder !== "string" || spoolFolder === ""))
     throw wrong("spoolFolder", "the path of a folder", spoolFolder);
-  return Object.freeze({ schema, connectionsMax, answerMs, spoolFolder });
+  return Object.freeze({ schema, connectionsMax, answerMs, listenUrl, spoolFolder });
 }

@@ -116,6 +116,7 @@ function requestStop(
   if (!row || row.fencing_token !== (fencingToken ?? row.fencing_token)) return { kind: "nothing-running" };
   if (isSuspended(row)) {
     const settled = stopSuspended(image, row, { ...stop, atMs: image.atMs });
+    image.ring();
     return { kind: "stopped", settled, ...handOver(image) };
   }
   const turn = runningTurn(image.sessionId, row);
@@ -123,6 +124,7 @@ function requestStop(
   if (!isStronger) return { kind: "requested", turn };
   const asked: StopRequest = { ...stop, atMs: image.atMs };
   image.putTurn({ ...row, stop: JSON.stringify(asked) });
+  image.ring();
   return { kind: "requested", turn: { ...turn, stop: asked } };
 }
 
@@ -180,6 +182,7 @@ function answer(image: SessionImage, { sessionId, callId, turnId, decision, by }
   const answered = withAnswer(approvals, callId, { decision, by, atMs: image.atMs });
   if (!answered || !isSuspended(row)) return { kind: "nothing-asked" };
   image.putTurn({ ...row, approvals: JSON.stringify(answered) });
+  image.ring();
   return { kind: "recorded", turn: { ...suspendedTurn(sessionId, row), approvals: answered } };
 }
 

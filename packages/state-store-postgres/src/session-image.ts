@@ -86,6 +86,7 @@ export class SessionImage {
   };
   readonly #offered: NewInputRow[] = [];
   #entries: NewEntryRow[] = [];
+  #rings = false;
   #archives: { readonly after_seq: number; readonly through_seq: number } | undefined;
 
   constructor(sessionId: string, loaded: LoadedSession, reading: Reading) {
@@ -280,6 +281,11 @@ export class SessionImage {
     this.#archives = { after_seq: afterSeq, through_seq: throughSeq };
   }
 
+  /** Whoever waits to hear of the session is told in the transaction that stores the rest. */
+  ring(): void {
+    this.#rings = true;
+  }
+
   /** In the order in which they were made. */
   get calls(): readonly CallRow[] {
     return [...this.#calls.values()].toSorted((left, right) => left.call_no - right.call_no);
@@ -323,6 +329,7 @@ export class SessionImage {
     return {
       at_ms: this.stamp,
       session_no: this.#session?.session_no ?? null,
+      ...(this.#rings ? { rings: true } : {}),
       ...(lease ? { lease: { ...this.#lease, judged_renew_count: this.#judgedRenewCount } } : {}),
       ...(isDeleted ? { is_deleted: true } : {}),
       ...(session ? { session: this.#session } : {}),
