@@ -42,7 +42,11 @@ async function takeSeat(context: CommandContext, audience: Audience): Promise<Se
     { host: systemHost },
     { socketFolder: socketFolderOf(path), spansHosts: url !== undefined },
   );
-  return { store, presence, close: () => closeAll([() => store.close(), () => presence.close()]) };
+  // What other hosts have to say reaches whoever waits here as a wake-up of this host's does.
+  const wakeUps = opened.listen?.((sessionId) => void presence.wake(presence.identity, sessionId));
+  const close = (): Promise<void> =>
+    closeAll([() => store.close(), () => presence.close(), async () => wakeUps?.[Symbol.dispose]()]);
+  return { store, presence, close };
 }
 
 /** The configuration in an agent's own words: milliseconds, camel case. */

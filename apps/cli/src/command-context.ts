@@ -1,5 +1,6 @@
 import { systemHost } from "@turnkeeper/kernel";
 import type { StateStore } from "@turnkeeper/state-store";
+import type { PostgresStore } from "@turnkeeper/state-store-postgres";
 import { cliError } from "./cli-error.ts";
 import { complain } from "./command-io.ts";
 import type { CommandIo } from "./command-io.ts";
@@ -54,20 +55,28 @@ async function refuseRemains({ path: storePath, url }: StoreLocation): Promise<v
   );
 }
 
+/** A store; one on a server tells as well what other hosts have to say. */
+export type OpenStore = StateStore & Partial<Pick<PostgresStore, "listen">>;
+
 /** Opens the store for a command that writes, making it and its home where they are missing. */
-export async function openStore({ home, store, config }: CommandContext): Promise<StateStore> {
+export async function openStore({ home, store, config }: CommandContext): Promise<OpenStore> {
   // The home has the sockets and the spool of a store that has no file.
   if (store.source === "default" || store.url !== undefined) await ensureHome(home);
-  if (store.url !== undefined) return openServerStore(store, store.url);
+  if (store.url !== undefined) return openServerStore(store, store.url, config);
   await refuseRemains(store);
   const { openSqliteStore } = await import("@turnkeeper/state-store-sqlite");
   return openSqliteStore(store.path, { host: systemHost }, { journalMode: config.store.journal_mode });
 }
 
 /** A store on a server is whoever's the server lets in; on this host it has a spool, for what the server does not take. */
-async function openServerStore({ path: name }: StoreLocation, url: string): Promise<StateStore> {
+export async function openServerStore(
+  { path: name }: StoreLocation,
+  url: string,
+  { store: { listen_url: listenUrl } }: Config,
+): Promise<PostgresStore> {
   const { openPostgresStore } = await import("@turnkeeper/state-store-postgres");
-  return openPostgresStore(url, { host: systemHost }, { spoolFolder: `${name}-spool` });
+  const listening = listenUrl === "" ? {} : { listenUrl: listenUrl.toLowerCase() !== "none" && listenUrl };
+  return openPostgresStore(url, { host: systemHost }, { spoolFolder: `${name}-spool`, ...listening });
 }
 
 /**

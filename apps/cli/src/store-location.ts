@@ -25,7 +25,7 @@ function onServer(url: string, home: string): Pick<StoreLocation, "path" | "url"
 }
 
 /** The URL as messages may show it. */
-function withoutSecrets(text: string): string {
+export function withoutSecrets(text: string): string {
   if (!URL.canParse(text)) return `${text.slice(0, text.indexOf("://"))}://…`;
   const url = new URL(text);
   const kept = new URLSearchParams();

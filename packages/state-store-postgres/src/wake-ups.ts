@@ -10,6 +10,7 @@
  * | hears nothing | it is deaf: let go, and tried again after a long while |
  * | is refused, or lost | another takes its place, after a pause |
  */
+import { messageOf } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { ResolvedPostgresStoreOptions } from "./options.ts";
 import { StatementFailed } from "./server.ts";
@@ -89,7 +90,7 @@ export class WakeUpListening {
 
   async #run(url: StoreUrl): Promise<void> {
     this.#isRunning = true;
-    for (let pauseMs = firstPauseMs; this.#listeners.size > 0; ) {
+    for (let pauseMs = firstPauseMs; this.#listeners.size > 0;) {
       const outcome = await this.#attend(url);
       if (outcome === "heard") pauseMs = firstPauseMs;
       // Many clients lose one server at once, and should not come back as one.
@@ -139,13 +140,13 @@ export class WakeUpListening {
   }
 
   #ring(sessionId: string): void {
-    for (const listener of [...this.#listeners]) {
+    for (const listener of this.#listeners) {
       try {
         listener(sessionId);
       } catch (error) {
         process.emitWarning("A listener for wake-ups threw.", {
           code: "WAKE_UP_LISTENER_FAILED",
-          detail: String(error),
+          detail: messageOf(error),
         });
       }
     }

@@ -2,7 +2,10 @@ import { stat } from "node:fs/promises";
 import path from "node:path";
 import type { Host } from "@turnkeeper/kernel";
 import type { SpoolView, StateStore } from "@turnkeeper/state-store";
+import type { PostgresStore } from "@turnkeeper/state-store-postgres";
 import { failureLine } from "../cli-error.ts";
+import { openServerStore } from "../command-context.ts";
+import type { Config } from "../config/config.ts";
 import { localTime, spoolLines } from "../display/transcript-text.ts";
 import { bringBack, nextStep, nextStepOfError } from "../next-step.ts";
 import { oneLine } from "../one-line.ts";
@@ -89,20 +92,25 @@ async function rescueChecks(storePath: string): Promise<readonly Check[]> {
   });
 }
 
+/** Whether this host hears of what others have done, or has to look for it. */
+async function wakeUpCheck(store: Pick<PostgresStore, "listen">): Promise<Check> {
+  using wakeUps = store.listen(() => {});
+  const problem = await wakeUps.problem;
+  if (problem === undefined) return ok("wake-ups", "arrive");
+  return note("wake-ups", `do not arrive, so waiters look four times a second: ${oneLine(problem)}`);
+}
+
 /** Looks at a store on a server, opening it. */
-async function serverChecks(
-  { path: storePath, shown, source }: StoreLocation,
-  url: string,
-  host: Host,
-): Promise<readonly Check[]> {
-  const { openPostgresStore } = await import("@turnkeeper/state-store-postgres");
+async function serverChecks(location: StoreLocation, url: string, config: Config): Promise<readonly Check[]> {
+  const { path: storePath, shown, source } = location;
   try {
-    const store = await openPostgresStore(url, { host }, { spoolFolder: `${storePath}-spool` });
+    const store = await openServerStore(location, url, config);
     try {
       const { schema, schemaVersion } = store.server;
       const running = await store.turns.running();
       return [
         ok("store", `${shown} (${source}), schema ${schema} ${schemaVersion}, ${running.length} running turns`),
+        await wakeUpCheck(store),
         ...(await spoolCheck(storePath, store, shown)),
       ];
     } finally {
@@ -117,10 +125,10 @@ async function serverChecks(
 /** Looks at the store, opening it where there is one. */
 export async function storeChecks(
   location: StoreLocation,
-  deps: { readonly host: Host; readonly journalMode: "wal" | "delete" },
+  deps: { readonly host: Host; readonly config: Config },
 ): Promise<readonly Check[]> {
   const { path: storePath, source } = location;
-  if (location.url !== undefined) return serverChecks(location, location.url, deps.host);
+  if (location.url !== undefined) return serverChecks(location, location.url, deps.config);
   const rescued = await rescueChecks(storePath);
   const remains = await remainsOfStore(storePath);
   if (remains.length > 0) {
@@ -146,7 +154,11 @@ export async function storeChecks(
   if (structure) around.push(structure);
   if (structure?.status === "wrong") return [...around, ...(await spoolBesideCheck(storePath))];
   try {
-    const store = await openSqliteStore(storePath, { host: deps.host }, { journalMode: deps.journalMode });
+    const store = await openSqliteStore(
+      storePath,
+      { host: deps.host },
+      { journalMode: deps.config.store.journal_mode },
+    );
     try {
       const { journalMode, sqliteVersion, schemaVersion, notes } = store.file;
       const running = await store.turns.running();

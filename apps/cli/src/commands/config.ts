@@ -7,6 +7,7 @@ import { table } from "../display/transcript-text.ts";
 import { exitCode } from "../exit-code.ts";
 import { locateHome } from "../home.ts";
 import { chooseModel, keyVariables } from "../model-choice.ts";
+import { withoutSecrets } from "../store-location.ts";
 
 interface EffectiveSetting {
   readonly key: string;
@@ -39,6 +40,9 @@ function effectiveSettings(io: CommandIo, context: CommandContext): readonly Eff
     value: store.shown,
     source: store.source === "config.yaml" ? (settings.get("store.url")?.source ?? store.source) : store.source,
   });
+  const listening = settings.get("store.listen_url");
+  if (listening && config.store.listen_url.includes("://"))
+    settings.set(listening.key, { ...listening, value: withoutSecrets(config.store.listen_url) });
   const choice = chooseModel(config, loaded.configured.has("model"), { environment: io.environment });
   if (choice.source === "fallback")
     settings.set("model", {

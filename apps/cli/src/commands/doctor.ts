@@ -20,7 +20,7 @@ export async function doctor(io: CommandIo, flags: CommonFlags): Promise<number>
     ...(await homeChecks(home)),
     ...configChecks(loaded),
     ...(await providerChecks(loaded, io.environment, home.folder)),
-    ...(await storeChecks(store, { host: systemHost, journalMode: loaded.config.store.journal_mode })),
+    ...(await storeChecks(store, { host: systemHost, config: loaded.config })),
   ];
   const isWell = checks.every(({ status }) => status !== "wrong");
   if (flags.json) io.stdout.line(JSON.stringify({ ok: isWell, checks }));

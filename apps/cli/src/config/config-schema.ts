@@ -124,6 +124,12 @@ const configSchema = z.strictObject({
         .min(1)
         .optional()
         .describe("A path or file: URL; relative to the home folder. Default: state.db there."),
+      listen_url: z
+        .string()
+        .default(store.listen_url)
+        .describe(
+          "Where wake-ups are listened for when url leads to a pooler: the server itself, or none to poll. Default: at url.",
+        ),
       journal_mode: z
         .enum(["wal", "delete"])
         .default(store.journal_mode)

@@ -110,6 +110,8 @@ export interface Config {
   readonly store: {
     /** A path, a `file:` URL, or `postgres://…`. */
     readonly url: string;
+    /** Of a store on a server: where this process listens for wake-ups. `none`: nowhere; empty: at `url`. */
+    readonly listen_url: string;
     readonly journal_mode: "wal" | "delete";
   };
   readonly agent: {
@@ -139,7 +141,7 @@ export const defaultConfig: Config = Object.freeze<Config>({
   fallback: [],
   models: {},
   providers: {},
-  store: { url: "", journal_mode: "wal" },
+  store: { url: "", listen_url: "", journal_mode: "wal" },
   agent: {
     turn_lease: { ttl_s: 300, renew_s: 60, wait_s: 1800 },
     turn_liveness: { timeout_s: 600, poll_s: 15 },
