@@ -10,6 +10,8 @@ export interface GatewayLimits {
   readonly callCountPerSession?: number;
   /** Inputs of one session that wait in the store; more are 429. Default 100. */
   readonly queueLength?: number;
+  /** Sessions with inputs that wait for nobody, as those of a gateway that died, that are run at once. Default 20. */
+  readonly waitingSessionCount?: number;
   /** Event streams that are open; more are 429. Default 1000. */
   readonly streamCount?: number;
   /** What waits for one slow reader, in bytes; then it is dropped, and comes back where it was. Default 1,048,576. */
@@ -64,6 +66,7 @@ export const gatewayDefaults: GatewayDefaults = Object.freeze({
     callCount: 1000,
     callCountPerSession: 100,
     queueLength: 100,
+    waitingSessionCount: 20,
     streamCount: 1000,
     streamBufferBytes: 1_048_576,
     connectionCount: 4000,

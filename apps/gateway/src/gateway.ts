@@ -124,10 +124,8 @@ export async function startGateway(deps: GatewayDeps, options: GatewayOptions = 
     await closeOwn();
     throw error;
   }
-  const waiting = new WaitingInputs({
-    ...parts,
-    onError: (error) => server.log.warn({ err: error }, "could not look for waiting inputs"),
-  });
+  const onError = (error: unknown): void => server.log.warn({ err: error }, "could not look for waiting inputs");
+  const waiting = new WaitingInputs({ ...parts, onError }, resolved.limits);
   const drainAndClose = async (): Promise<void> => {
     try {
       await waiting.close();

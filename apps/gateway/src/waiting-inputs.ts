@@ -4,8 +4,6 @@ import type { OpenCalls } from "./open-calls.ts";
 
 /** How often it is looked for inputs that wait for nobody; one cheap read where there are none. */
 const lookEveryMs = 5000;
-/** At once, so that what a dead process left does not come all together. */
-const sessionCountMax = 20;
 
 export interface WaitingInputsDeps {
   readonly agent: Pick<Agent, "runWaiting">;
@@ -15,28 +13,54 @@ export interface WaitingInputsDeps {
   onError(error: unknown): void;
 }
 
-/** Has what waits for nobody run here, as far as there is room: inputs in the queue, and those of dead processes. */
+export interface WaitingInputsLimits {
+  readonly waitingSessionCount: number;
+}
+
+/**
+ * Has what waits for nobody run here: inputs in the queue, and those of dead processes. A few sessions at once, the next
+ * as soon as one is through, and none while calls have taken all the room.
+ */
 export class WaitingInputs {
   readonly #deps: WaitingInputsDeps;
-  readonly #looking: PeriodicHandle;
+  readonly #sessionCount: number;
+  readonly #periodic: PeriodicHandle;
+  #looking: Promise<void> | undefined;
+  #mustLookAgain = false;
+  #isClosed = false;
 
-  constructor(deps: WaitingInputsDeps) {
+  constructor(deps: WaitingInputsDeps, { waitingSessionCount }: WaitingInputsLimits) {
     this.#deps = deps;
-    this.#looking = deps.scheduler.schedule(() => this.look(), lookEveryMs, { name: "waiting-inputs" });
+    this.#sessionCount = waitingSessionCount;
+    this.#periodic = deps.scheduler.schedule(() => this.look(), lookEveryMs, { name: "waiting-inputs" });
   }
 
-  /** Never rejects. */
-  async look(): Promise<void> {
-    const sessionCount = Math.min(sessionCountMax, this.#deps.calls.room);
-    if (sessionCount < 1) return;
+  /** One look at a time; whoever asks during one has another behind it. Never rejects. */
+  look(): Promise<void> {
+    if (this.#looking) this.#mustLookAgain = true;
+    return (this.#looking ??= this.#look());
+  }
+
+  async #look(): Promise<void> {
+    do {
+      this.#mustLookAgain = false;
+      await this.#lookOnce();
+    } while (this.#mustLookAgain);
+    this.#looking = undefined;
+  }
+
+  async #lookOnce(): Promise<void> {
+    const sessionCount = Math.min(this.#sessionCount, this.#deps.calls.room);
+    if (sessionCount < 1 || this.#isClosed) return;
     try {
-      await this.#deps.agent.runWaiting({ sessionCount });
+      await this.#deps.agent.runWaiting({ sessionCount, onRoom: () => void this.look() });
     } catch (error) {
       this.#deps.onError(error);
     }
   }
 
   async close(): Promise<void> {
-    await this.#looking.cancel({ waitMs: 1000 });
+    this.#isClosed = true;
+    await this.#periodic.cancel({ waitMs: 1000 });
   }
 }

@@ -20,6 +20,7 @@ import { lookEveryMsOf } from "./delegation/child-pulse.ts";
 import { TurnDelegation } from "./delegation/turn-delegation.ts";
 import type { DelegationDeps } from "./delegation/turn-delegation.ts";
 import { Dispatcher } from "./dispatcher.ts";
+import type { WaitingRun } from "./dispatcher.ts";
 import { resolveAgentOptions } from "./options.ts";
 import type { AgentOptions, ResolvedAgentOptions } from "./options.ts";
 import type { TurnEvent } from "./events.ts";
@@ -79,10 +80,10 @@ export interface Agent extends AsyncDisposable {
   stop(sessionId: string, options?: StopOptions): Promise<RequestStopResult>;
   /**
    * Begins what waits for nobody in any session of the store: queued inputs, and those of processes that died before
-   * their turn began. At most `sessionCount` sessions (default 100), those that have waited longest. Answers how many.
-   * For a process that serves a store; one that runs a message of its own needs it not. Rejects with `AGENT_CLOSED`.
+   * their turn began, the sessions first that have waited longest. Answers how many it began; to be called again every
+   * few seconds, and `onRoom`. For a process that serves a store. Rejects with `OPTION_INVALID`, `AGENT_CLOSED`.
    */
-  runWaiting(options?: { readonly sessionCount?: number }): Promise<number>;
+  runWaiting(options?: WaitingRun): Promise<number>;
   /**
    * Tells `listener` everything that happens in the turns that run an input in this agent, once for each turn, whoever
    * called and whether anybody did, until disposed. It is called in the middle of the turn: it must be quick.
@@ -247,7 +248,8 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
     answer: (sessionId, callId, answer) => dispatcher.answer(sessionId, callId, answer),
     context: (sessionId) => readContextUsage(parts, resolved.compaction, checkedSessionId(sessionId)),
     stop: (sessionId, stopOptions) => dispatcher.stop(sessionId, stopOptions),
-    runWaiting: async ({ sessionCount = 100 } = {}) => dispatcher.runWaiting(checkedCount(sessionCount)),
+    runWaiting: async ({ sessionCount = 100, onRoom } = {}) =>
+      dispatcher.runWaiting(checkedCount(sessionCount), onRoom),
     observe: (listener) => dispatcher.observe(listener),
     idle: async () => {
       await dispatcher.idle();

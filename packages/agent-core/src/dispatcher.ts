@@ -18,7 +18,7 @@ import { followInput } from "./follow.ts";
 import { runInputlessTurn } from "./inputless-turn.ts";
 import type { InputlessBody } from "./inputless-turn.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
-import { sessionsLeft } from "./left-inputs.ts";
+import { LeftInputs } from "./left-inputs.ts";
 import { leavesWhenBusy, offerInput } from "./offer-input.ts";
 import { reapTurns } from "./reaper.ts";
 import { beginWait, refuseReentry } from "./reentry.ts";
@@ -30,6 +30,14 @@ import type { Approval } from "./tool-call.ts";
 import { TurnCall } from "./turn-call.ts";
 import type { RunOptions, StopOptions, Turn } from "./turn-call.ts";
 import type { TurnDeps } from "./turn-machinery.ts";
+
+/** How much of what waits for nobody is run here. */
+export interface WaitingRun {
+  /** Sessions at once, those of earlier calls that still run among them. Default 100. */
+  readonly sessionCount?: number;
+  /** Told each time one of the sessions that this call began has nothing left to do: there is room for another. */
+  readonly onRoom?: () => void;
+}
 
 /** What a tool call hands to a child. */
 export interface ChildTask {
@@ -90,6 +98,9 @@ export class Dispatcher implements AsyncDisposable {
   readonly #deps: RunnerDeps;
   readonly #runners = new Map<string, SessionRunner>();
   readonly #work = new Set<Promise<void>>();
+  /** Sessions that are worked on because nobody else did, and who is told once that has ended. */
+  readonly #servedForNobody = new Map<string, () => void>();
+  readonly #leftInputs: LeftInputs;
   /** Sessions whose inputs are to be left to others, which the store refused so far. */
   readonly #left = new Set<string>();
   readonly #observers = new Set<{ readonly tell: (event: TurnEvent) => void }>();
@@ -110,6 +121,11 @@ export class Dispatcher implements AsyncDisposable {
       onIdle: () => {},
       leaveLater: (sessionId) => void this.#left.add(sessionId),
     };
+    this.#leftInputs = new LeftInputs({
+      ...this.#deps,
+      closing: this.#closing.signal,
+      isServedHere: (sessionId) => this.#runners.has(sessionId),
+    });
     this.#reaper = deps.scheduler.schedule(() => this.#reap(), reapEveryMs, { name: "reaper" });
     this.#track(this.#reap());
   }
@@ -309,22 +325,33 @@ export class Dispatcher implements AsyncDisposable {
   #runnerOf(sessionId: string): SessionRunner {
     let runner = this.#runners.get(sessionId);
     if (!runner) {
-      runner = new SessionRunner(
-        { ...this.#deps, onIdle: () => void this.#runners.delete(sessionId) },
-        this.#options,
-        sessionId,
-      );
+      runner = new SessionRunner({ ...this.#deps, onIdle: () => this.#isIdle(sessionId) }, this.#options, sessionId);
       this.#runners.set(sessionId, runner);
     }
     return runner;
   }
 
-  async runWaiting(sessionCount: number): Promise<number> {
+  #isIdle(sessionId: string): void {
+    this.#runners.delete(sessionId);
+    const tellRoom = this.#servedForNobody.get(sessionId);
+    this.#servedForNobody.delete(sessionId);
+    tellRoom?.();
+  }
+
+  async runWaiting(sessionCount: number, onRoom: () => void = () => {}): Promise<number> {
     this.#refuseClosed();
-    const left = await sessionsLeft({ ...this.#deps, closing: this.#closing.signal }, sessionCount);
+    const room = sessionCount - this.#servedForNobody.size;
+    const left = room > 0 ? await this.#leftInputs.find(room) : [];
     if (this.#closing.signal.aborted) return 0;
-    for (const sessionId of left) this.#runnerOf(sessionId).runOrphans();
-    return left.length;
+    let begunCount = 0;
+    for (const sessionId of left) {
+      // A call came meanwhile, or another look was made: it is served already, or there is no room.
+      if (this.#runners.has(sessionId) || this.#servedForNobody.size >= sessionCount) continue;
+      this.#servedForNobody.set(sessionId, onRoom);
+      this.#runnerOf(sessionId).runOrphans();
+      begunCount++;
+    }
+    return begunCount;
   }
 
   observe(listener: (event: TurnEvent) => void): Disposable {

@@ -2,27 +2,58 @@ import { passOverTheDead } from "./offer-input.ts";
 import type { OfferDeps } from "./offer-input.ts";
 import { deadGrantOf } from "./reaper.ts";
 
-/**
- * Whether an input of the session waits for nobody: no process that may live holds the session or is first in its queue.
- * Makes orphans of what dead processes were to run.
- */
-async function isLeft(deps: OfferDeps, sessionId: string): Promise<boolean> {
-  const { store } = deps;
-  const lease = await store.leases.read(sessionId);
-  if (lease && !(await deadGrantOf(deps, lease))) return false;
-  await passOverTheDead(deps, sessionId);
-  // What tells of a child's end wants no turn of its own.
-  const head = (await store.inbox.pending(sessionId)).find(({ child }) => child === undefined);
-  return head !== undefined && head.runner === undefined;
+export interface LeftInputsDeps extends OfferDeps {
+  /** Whether this process works on the session already: then nothing there waits for nobody. */
+  readonly isServedHere: (sessionId: string) => boolean;
 }
 
-/** Sessions, at most so many, whose inputs wait for whoever comes: those that have waited longest. */
-export async function sessionsLeft(deps: OfferDeps, sessionCount: number): Promise<readonly string[]> {
-  const left: string[] = [];
-  // Most of what waits is waited for: more are looked at than are wanted.
-  for (const sessionId of await deps.store.inbox.waitingSessions(sessionCount * 10)) {
-    if (left.length === sessionCount || deps.closing.aborted) break;
-    if (await isLeft(deps, sessionId)) left.push(sessionId);
+/** Most of what waits is waited for: so many sessions are looked at for each that is wanted. */
+const looksPerSession = 10;
+/** Sessions that wait, read at once by name and then looked at one by one, however many looks that takes. */
+const namesMax = 10_000;
+
+/** Finds the sessions whose inputs wait for nobody, look by look. */
+export class LeftInputs {
+  readonly #deps: LeftInputsDeps;
+  /** The names that are still to be looked at, the first one last. */
+  #names: string[] = [];
+
+  constructor(deps: LeftInputsDeps) {
+    this.#deps = deps;
   }
-  return left;
+
+  /** At most so many, those first that have waited longest. */
+  async find(sessionCount: number): Promise<readonly string[]> {
+    const { store, closing } = this.#deps;
+    const left: string[] = [];
+    let lookCount = sessionCount * looksPerSession;
+    let isFresh = false;
+    while (left.length < sessionCount && lookCount > 0 && !closing.aborted) {
+      const sessionId = this.#names.pop();
+      if (sessionId === undefined) {
+        if (isFresh) break;
+        this.#names = [...(await store.inbox.waitingSessions(namesMax))].toReversed();
+        isFresh = true;
+        continue;
+      }
+      lookCount--;
+      if (await this.#isLeft(sessionId)) left.push(sessionId);
+    }
+    return left;
+  }
+
+  /**
+   * Whether an input of the session waits for nobody: no process that may live holds the session or is first in its
+   * queue. Makes orphans of what dead processes were to run.
+   */
+  async #isLeft(sessionId: string): Promise<boolean> {
+    const { store, isServedHere } = this.#deps;
+    if (isServedHere(sessionId)) return false;
+    const lease = await store.leases.read(sessionId);
+    if (lease && !(await deadGrantOf(this.#deps, lease))) return false;
+    await passOverTheDead(this.#deps, sessionId);
+    // What tells of a child's end wants no turn of its own.
+    const head = (await store.inbox.pending(sessionId)).find(({ child }) => child === undefined);
+    return head !== undefined && head.runner === undefined;
+  }
 }

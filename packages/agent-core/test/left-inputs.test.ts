@@ -1,3 +1,4 @@
+import type { LanguageModelV3Prompt } from "@ai-sdk/provider";
 import { describe, expect, it } from "vitest";
 import type { Agent } from "../src/index.ts";
 import type { Bench } from "./bench.ts";
@@ -21,6 +22,24 @@ async function idle(agent: Agent): Promise<void> {
   void agent.idle().then(() => (isIdle = true));
   while (!isIdle) await bench.host.advance(10);
 }
+
+/** An input that waits for whoever comes. */
+async function leaveInput(sessionId: string): Promise<void> {
+  await bench.store.inbox.offer({ sessionId, inputId: "i", text: sessionId, onBusy: "wait", runner: nobody });
+  await bench.store.inbox.abandon(sessionId, nobody.runnerId);
+}
+
+async function until(isTrue: () => boolean): Promise<void> {
+  for (let step = 0; !isTrue(); step++) {
+    if (step > 20_000) throw new Error("It does not come to that.");
+    await bench.host.advance(1);
+  }
+}
+
+const textOf = (prompt: LanguageModelV3Prompt): string => {
+  const last = prompt.at(-1);
+  return last?.role === "user" ? last.content.map((part) => (part.type === "text" ? part.text : "")).join("") : "";
+};
 
 const endOf = async (sessionId: string, inputId: string): Promise<unknown> => {
   const input = await bench.store.inbox.read(sessionId, inputId);
@@ -70,5 +89,54 @@ describe("what waits for nobody", () => {
     expect(await other.agent.runWaiting()).toBe(0);
     held.stop({ hard: true });
     await bench.finished(held);
+  });
+
+  it("of a thousand sessions is run a few at a time, the oldest first, each once", async () => {
+    const sessions = Array.from({ length: 1000 }, (_none, index) => `s${index}`);
+    for (const sessionId of sessions) await leaveInput(sessionId);
+    const asked: string[] = [];
+    let runningCount = 0;
+    let mostCount = 0;
+    const { agent } = await bench.agent(
+      sessions.map(() => async ({ prompt }) => {
+        asked.push(textOf(prompt));
+        mostCount = Math.max(mostCount, ++runningCount);
+        await new Promise<void>((resolve) => bench.host.timers.after(5, resolve));
+        runningCount--;
+        return { text: "done" };
+      }),
+    );
+    const look = (): void => void agent.runWaiting({ sessionCount: 8, onRoom: look });
+    look();
+    await until(() => asked.length === sessions.length);
+    await idle(agent);
+    expect(mostCount).toBe(8);
+    // Eight run at once, so that one may overtake another of the eight.
+    for (const [index, sessionId] of asked.entries())
+      expect(Math.abs(sessions.indexOf(sessionId) - index)).toBeLessThan(16);
+    expect(new Set(asked).size).toBe(sessions.length);
+    expect(await bench.store.inbox.waitingSessions(1)).toEqual([]);
+  });
+
+  it("is found behind any number of sessions that somebody waits for", async () => {
+    for (let index = 0; index < 300; index++)
+      await bench.store.inbox.offer({
+        sessionId: `w${index}`,
+        inputId: "i",
+        text: "Hi",
+        onBusy: "wait",
+        runner: nobody,
+      });
+    await leaveInput("left");
+    const { agent } = await bench.agent([{ text: "one" }]);
+    let lookCount = 0;
+    while ((await agent.runWaiting({ sessionCount: 10 })) === 0) expect(++lookCount).toBeLessThan(5);
+    await idle(agent);
+    expect(await endOf("left", "i")).toBe("answered");
+    // And then from the front again.
+    await bench.store.inbox.abandon("w0", nobody.runnerId);
+    while ((await agent.runWaiting({ sessionCount: 10 })) === 0) expect(++lookCount).toBeLessThan(10);
+    await idle(agent);
+    expect(await endOf("w0", "i")).not.toBe("pending");
   });
 });
