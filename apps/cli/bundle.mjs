@@ -2,9 +2,10 @@
 // A command that loads five hundred modules one by one spends twice as long on that as on its work, and whoever installs
 // the program would install a hundred packages. What stays outside is what package.json names as a dependency: native
 // code, and the HTTP server, which looks for its own files.
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { ensureConsolePage, pageFolder } from "../../tooling/bootstrap/console-page.mjs";
 
 const folder = path.dirname(fileURLToPath(import.meta.url));
 const root = path.resolve(folder, "../..");
@@ -30,6 +31,14 @@ function noticeOf(packageFolder) {
 function packageFolderOf(moduleFile) {
   const [, found] = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(moduleFile) ?? [];
   return found;
+}
+
+/** As with the modules: what is of an older page goes once the new one stands. */
+function copyPage(destination) {
+  cpSync(pageFolder, destination, { recursive: true });
+  for (const file of readdirSync(destination, { recursive: true }))
+    if (!existsSync(path.join(pageFolder, file)))
+      rmSync(path.join(destination, file), { recursive: true, force: true });
 }
 
 export async function bundle() {
@@ -69,6 +78,8 @@ export async function bundle() {
   cpSync(path.join(packages, "state-store-sqlite/migrations"), path.join(folder, "migrations"), { recursive: true });
   const ofPostgres = "postgres-migrations";
   cpSync(path.join(packages, "state-store-postgres", ofPostgres), path.join(folder, ofPostgres), { recursive: true });
+  await ensureConsolePage();
+  copyPage(path.join(folder, "page"));
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) await bundle();

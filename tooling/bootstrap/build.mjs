@@ -1,4 +1,5 @@
-// Compiles the workspace: takes back outputs without a source, then `tsc -b` within a limit, then bundles the CLI.
+// Compiles the workspace: takes back outputs without a source, then `tsc -b` within a limit, then builds the gateway's
+// console and bundles the CLI.
 //   node tooling/bootstrap/build.mjs [arguments of tsc -b]
 // The native compiler works on many goroutines and has been seen to stop for ever (once in some hundreds of runs).
 // A run past its limit is asked for its goroutines (SIGQUIT: they go to stderr, for a report to its makers), ended,
@@ -54,13 +55,14 @@ export async function build(run, say) {
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
   sweepDist();
-  const cli = path.join(root, "apps", "cli");
+  const [cli, gateway] = [path.join(root, "apps", "cli"), path.join(root, "apps", "gateway")];
   const [command, args] = [await compiler(), ["-b", ...process.argv.slice(2)]];
   process.exitCode = await build(
     (more) => runBounded(command, [...args, ...more], { limitMs }),
     (line) => console.error(line),
   );
   const projects = process.argv.slice(2).map((project) => path.resolve(project));
-  if (process.exitCode === 0 && (projects.length === 0 || projects.includes(cli)))
-    await (await import("../../apps/cli/bundle.mjs")).bundle();
+  const isAsked = (project) => process.exitCode === 0 && (projects.length === 0 || projects.includes(project));
+  if (isAsked(gateway)) await (await import("./console-page.mjs")).buildConsolePage();
+  if (isAsked(cli)) await (await import("../../apps/cli/bundle.mjs")).bundle();
 }

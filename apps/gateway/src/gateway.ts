@@ -8,6 +8,7 @@ import { openProcessPresence } from "@turnkeeper/turn-lease";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import type { FastifyInstance } from "fastify";
 import { checkBinding } from "./access.ts";
+import { consoleRoutes } from "./console-routes.ts";
 import { EventStreams } from "./event-stream.ts";
 import { eventRoutes } from "./event-routes.ts";
 import { LiveTurns } from "./events/live-turns.ts";
@@ -51,7 +52,13 @@ const lastWordsMs = 1000;
 
 /** The routes of the gateway; another module of routes is one more line here. */
 function allRoutes(parts: GatewayParts): readonly Route[] {
-  const routes = [...turnRoutes(parts), ...eventRoutes(parts), ...sessionRoutes(parts), ...probeRoutes(parts)];
+  const routes = [
+    ...turnRoutes(parts),
+    ...eventRoutes(parts),
+    ...sessionRoutes(parts),
+    ...probeRoutes(parts),
+    ...consoleRoutes(),
+  ];
   return [...routes, documentRoute(routes)];
 }
 

@@ -1,0 +1,102 @@
+import type { RunningTurn, SessionItem } from "./gateway-json.ts";
+import type { Tone } from "./live-turn.ts";
+import { durationText } from "./time-text.ts";
+
+/** How a running turn stands, worst first where several hold. */
+export type Standing = "dead" | "leaked" | "stalled" | "asks" | "stopping" | "unknown" | "silent" | "running";
+
+/** Nothing that takes less is worth a warning, however short the bound is. */
+const silentMsMin = 5000;
+
+export function standingOf({ state, stop, progress }: RunningTurn): Standing {
+  if (state !== "alive" && state !== "unknown") return state;
+  if (stop) return "stopping";
+  if (state === "unknown") return "unknown";
+  const { ageMs = 0, stopsInMs = null } = progress ?? {};
+  if (stopsInMs === null || ageMs < silentMsMin) return "running";
+  if (stopsInMs <= 0) return "stalled";
+  return ageMs > stopsInMs ? "silent" : "running";
+}
+
+export const standingTexts: Readonly<Record<Standing, string>> = {
+  running: "running",
+  silent: "silent",
+  stalled: "stalled",
+  asks: "asks approval",
+  stopping: "stopping",
+  unknown: "no answer",
+  leaked: "left behind",
+  dead: "holder died",
+};
+
+export const standingTones: Readonly<Record<Standing, Tone>> = {
+  running: "good",
+  silent: "warn",
+  stalled: "bad",
+  asks: "info",
+  stopping: "warn",
+  unknown: "warn",
+  leaked: "bad",
+  dead: "bad",
+};
+
+/** What the running turn waits for, which excuses its silence. */
+export function waitText({ progress }: Pick<RunningTurn, "progress">, agedMs: number): string {
+  const wait = progress?.waits.toSorted((left, right) => right.endsInMs - left.endsInMs)[0];
+  if (!wait) return "";
+  const leftMs = wait.endsInMs - agedMs;
+  return `${wait.name === "" ? wait.kind : `${wait.kind} ${wait.name}`}, ${leftMs > 0 ? `${durationText(leftMs)} left` : "over its bound"}`;
+}
+
+/** Something that happened, for the list of it. */
+export interface Happening {
+  readonly atMs: number;
+  readonly tone: Tone;
+  readonly text: string;
+  readonly sessionId?: string;
+}
+
+const worthTelling: ReadonlySet<Standing> = new Set<Standing>([
+  "dead",
+  "leaked",
+  "stalled",
+  "asks",
+  "stopping",
+  "silent",
+]);
+
+const standingSentences: Readonly<Partial<Record<Standing, (turn: RunningTurn) => string>>> = {
+  dead: ({ pid, host }) => `The process of its turn has died: pid ${pid} on ${host}.`,
+  leaked: ({ pid }) => `Process ${pid} has forgotten its turn.`,
+  stalled: ({ progress }) => `No progress for ${durationText(progress?.ageMs ?? 0)}; it is being stopped.`,
+  silent: ({ progress }) => `Silent for ${durationText(progress?.ageMs ?? 0)}.`,
+  asks: () => "Its turn waits for approval.",
+  stopping: ({ stop }) => `Its turn is being stopped by ${stop?.by ?? "somebody"}.`,
+};
+
+/** What changed for the worse between two looks at the running turns. */
+export function happeningsBetween(
+  before: readonly RunningTurn[],
+  after: readonly RunningTurn[],
+  atMs: number,
+): readonly Happening[] {
+  const known = new Map(before.map((turn) => [turn.turnId, standingOf(turn)]));
+  return after.flatMap((turn): Happening[] => {
+    const standing = standingOf(turn);
+    const sentence = standingSentences[standing];
+    if (!sentence || known.get(turn.turnId) === standing) return [];
+    return [{ atMs, tone: standingTones[standing], text: sentence(turn), sessionId: turn.session }];
+  });
+}
+
+/** Turns that are gone, and stood in a way that makes one want to know how they ended; few, however many are gone. */
+export function worthAsking(
+  before: readonly RunningTurn[],
+  after: readonly RunningTurn[],
+  countMax = 5,
+): readonly RunningTurn[] {
+  const running = new Set(after.map(({ turnId }) => turnId));
+  return before.filter((turn) => !running.has(turn.turnId) && worthTelling.has(standingOf(turn))).slice(0, countMax);
+}
+
+export const titleOf = ({ title, sessionId }: Pick<SessionItem, "title" | "sessionId">): string => title ?? sessionId;
