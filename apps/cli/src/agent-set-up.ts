@@ -9,7 +9,7 @@ import type { CommandContext, CommonFlags } from "./command-context.ts";
 import { complain } from "./command-io.ts";
 import type { CommandIo } from "./command-io.ts";
 import { defaultConfig } from "./config/config.ts";
-import type { Config } from "./config/config.ts";
+import type { Config, DelegationConfig } from "./config/config.ts";
 import { endLeftProcesses } from "./left-processes.ts";
 import { messageBytesMax } from "./message.ts";
 import { chooseModel, modelNote, openModel, openTitleModel } from "./model-choice.ts";
@@ -55,7 +55,7 @@ export function agentOptionsOf(
   workspace: string,
   { audience, isAttended }: { readonly audience: Audience; readonly isAttended: boolean },
 ): AgentOptions {
-  const { turn_lease, turn_liveness, compression, max_iterations, guardrails } = config.agent;
+  const { turn_lease, turn_liveness, compression, max_iterations, guardrails, delegation } = config.agent;
   // The default depends on the window, which is the agent's to know.
   const isChosen = compression.threshold !== defaultConfig.agent.compression.threshold;
   return {
@@ -75,7 +75,33 @@ export function agentOptionsOf(
       ...(isChosen ? { threshold: compression.threshold } : {}),
       contextTimeoutMs: compression.context_timeout_s * 1000,
     },
+    delegation: delegationOf(delegation),
   };
+}
+
+function delegationOf({
+  max_children,
+  max_depth,
+  deadline_s,
+  max_iterations,
+  budget,
+}: DelegationConfig): NonNullable<AgentOptions["delegation"]> {
+  const { tokens, cost } = budget ?? {};
+  const bounds = { ...(tokens === undefined ? {} : { tokens }), ...(cost === undefined ? {} : { cost }) };
+  return {
+    maxChildren: max_children,
+    maxDepth: max_depth,
+    ...(deadline_s === undefined ? {} : { deadlineMs: deadline_s * 1000 }),
+    ...(max_iterations === undefined ? {} : { maxIterations: max_iterations }),
+    ...(budget === undefined ? {} : { budget: bounds }),
+  };
+}
+
+/** A model without a price costs nothing that could be counted: the bound is told to be none, and the run goes on. */
+function withoutCost(config: Config): Config {
+  const { budget, ...delegation } = config.agent.delegation;
+  const { cost: _cost, ...others } = budget ?? {};
+  return { ...config, agent: { ...config.agent, delegation: { ...delegation, budget: others } } };
 }
 
 function systemPrompt(workspace: string, audience: Audience): string {
@@ -124,12 +150,19 @@ export async function seatAgent(
   { audience = "terminal", yes, note = (text) => complain(io, text.trim()) }: AgentUse,
 ): Promise<SeatedAgent> {
   const { createAgent } = await import("@turnkeeper/agent-core");
+  const { config } = context;
   const toolSet = await openToolSet(io, context, audience);
   const { tools, policy } = toolSet;
-  const { model: titleModel, complaint } = await openTitleModel(context.config, modelDepsOf(io, context));
+  const { model: titleModel, complaint } = await openTitleModel(config, modelDepsOf(io, context));
   if (complaint !== undefined) complain(io, complaint);
+  const isUncounted = config.agent.delegation.budget?.cost !== undefined && model.price === undefined;
+  if (isUncounted)
+    complain(
+      io,
+      `agent.delegation.budget.cost bounds nothing: ${model.id} has no price. Set models."${model.id}".price.`,
+    );
   const workspace = workingFolderOf(io);
-  const approvalPolicy = policyOf({ config: context.config, policy, workspace, yes, note });
+  const approvalPolicy = policyOf({ config, policy, workspace, yes, note });
   try {
     const agent = await createAgent(
       {
@@ -142,7 +175,7 @@ export async function seatAgent(
         endProcesses: endLeftProcesses,
         ...(titleModel ? { titleModel } : {}),
       },
-      agentOptionsOf(context.config, workspace, {
+      agentOptionsOf(isUncounted ? withoutCost(config) : config, workspace, {
         audience,
         isAttended: audience === "terminal" && io.stderr.isTerminal,
       }),

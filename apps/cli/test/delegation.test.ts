@@ -52,6 +52,35 @@ describe("a subagent", () => {
     await isClean(home);
   });
 
+  it("is bounded as agent.delegation says: how many a turn has, and what one of them may use", async () => {
+    const server = await serveModel(
+      delegate,
+      openAiCall("list_files", "{}"),
+      openAiCall("delegate", '{"task":"look again"}'),
+      openAiText("all done"),
+    );
+    const home = makeHome(
+      `${compatibleConfig(server)}\nagent: { delegation: { max_children: 1, max_iterations: 1, deadline_s: 30, budget: { tokens: 100000 } } }\n`,
+    );
+    expect(await runInside(["run", "go", "--session", "s"], { home })).toMatchObject({ code: 0, stdout: "all done\n" });
+    const { entries } = await shown(home, "s");
+    const results = entries.filter(({ role }) => role === "tool");
+    expect(results).toMatchObject([
+      { output: { outcome: "failed", reason: "MAX_ITERATIONS" } },
+      { status: "error", output: expect.stringContaining("A turn may have 1 subagents") },
+    ]);
+    await isClean(home);
+  });
+
+  it("is not bounded by a cost that nothing can count, and the user is told so", async () => {
+    const home = makeHome("agent: { delegation: { budget: { cost: 1 } } }\n");
+    const run = await runInside(["run", "hi", "--model", "demo/echo"], { home });
+    expect(run).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/agent\.delegation\.budget\.cost bounds nothing: demo\/echo has no price/),
+    });
+  });
+
   it("rule 7.20: that dies with its parent by kill -9 is told of to the parent's next turns, once", async () => {
     const asked = makeGate();
     const stalls: Answer = (response, request) => {

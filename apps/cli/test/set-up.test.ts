@@ -176,6 +176,10 @@ describe("an agent's options", () => {
     });
     const off = { ...defaultConfig, agent: { ...defaultConfig.agent, turn_liveness: { timeout_s: 0, poll_s: 15 } } };
     expect(agentOptionsOf(off, "/w", { audience: "terminal", isAttended: true }).liveness).toBe(false);
+    expect(agentOptionsOf(defaultConfig, "/w", { audience: "terminal", isAttended: true }).delegation).toEqual({
+      maxChildren: 50,
+      maxDepth: 1,
+    });
   });
 
   it.each([

@@ -4,6 +4,7 @@ import { resolveTurnLivenessSettings } from "@turnkeeper/turn-liveness";
 import { z } from "zod";
 import { defaultConfig, isMapping, toolNames } from "./config.ts";
 import type { Config, ConfigFinding } from "./config.ts";
+import { delegation } from "./delegation-schema.ts";
 import { model, modelName, provider } from "./model-schema.ts";
 import { longestS, seconds } from "./seconds.ts";
 
@@ -175,6 +176,7 @@ const configSchema = z.strictObject({
             .describe("Whether a turn that repeats itself is stopped."),
         })
         .prefault({}),
+      delegation: delegation.prefault({}),
       max_iterations: z.int().min(1).max(100_000).default(agent.max_iterations).describe("Model calls in one turn."),
       title_model: modelName()
         .optional()

@@ -99,6 +99,15 @@ export interface GatewayConfig {
   readonly log_level: "debug" | "info" | "warn" | "error" | "off";
 }
 
+/** How subagents run, where not as the agent itself does. */
+export interface DelegationConfig {
+  readonly max_children: number;
+  readonly max_depth: number;
+  readonly deadline_s?: number | undefined;
+  readonly max_iterations?: number | undefined;
+  readonly budget?: { readonly tokens?: number | undefined; readonly cost?: number | undefined } | undefined;
+}
+
 export interface Config {
   /** `PROVIDER/MODEL`. */
   readonly model: string;
@@ -120,6 +129,7 @@ export interface Config {
     readonly turn_liveness: { readonly timeout_s: number; readonly poll_s: number };
     readonly compression: { readonly threshold: number; readonly context_timeout_s: number };
     readonly guardrails: { readonly hard_stop: "auto" | "on" | "off" };
+    readonly delegation: DelegationConfig;
     readonly max_iterations: number;
     /** `PROVIDER/MODEL`: names new sessions by what they are about. */
     readonly title_model?: string | undefined;
@@ -147,6 +157,7 @@ export const defaultConfig: Config = Object.freeze<Config>({
     turn_liveness: { timeout_s: 600, poll_s: 15 },
     compression: { threshold: 0.5, context_timeout_s: 120 },
     guardrails: { hard_stop: "auto" },
+    delegation: { max_children: 50, max_depth: 1 },
     max_iterations: 90,
   },
   tools: {
