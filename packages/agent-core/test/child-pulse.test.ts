@@ -37,21 +37,25 @@ describe("a child's pulse", () => {
 });
 
 describe("places for children", () => {
-  it("are reserved before anything is made: of two that want 30 of 50 the second gets 20", () => {
-    const places = new ChildPlaces(50);
-    const first = places.reserve(30);
-    const second = places.reserve(30);
-    expect([first.count, second.count, places.reserve(1).count]).toEqual([30, 20, 0]);
-    second.rollback();
-    second.rollback();
-    expect(places.reserve(100).count).toBe(20);
+  it("are reserved before anything is made: of three that want 2 at once the third gets none", () => {
+    const places = new ChildPlaces(2);
+    const [first, second] = [places.reserve(), places.reserve()];
+    expect([first?.number, second?.number, places.reserve()]).toEqual([1, 2, undefined]);
+    first?.rollback();
+    first?.rollback();
+    expect([places.reserve()?.number, places.reserve()]).toEqual([1, undefined]);
   });
 
   it("are taken for good once something was made in them", () => {
-    const places = new ChildPlaces(2);
-    const place = places.reserve(1);
-    place.commit();
-    place.rollback();
-    expect(places.reserve(5).count).toBe(1);
+    const places = new ChildPlaces(1);
+    const place = places.reserve();
+    place?.commit();
+    place?.rollback();
+    expect(places.reserve()).toBeUndefined();
+  });
+
+  it("that were taken before are not given again, whichever they are", () => {
+    const places = new ChildPlaces(4, [1, 3, 4]);
+    expect([places.reserve()?.number, places.reserve()]).toEqual([2, undefined]);
   });
 });

@@ -151,6 +151,30 @@ describe("a call that delegates", () => {
   });
 });
 
+it("counts the subagents of a turn before it was suspended, whoever goes on with it", async () => {
+  const danger = defineTool({
+    name: "danger",
+    description: "Is asked for.",
+    input: z.object({}),
+    needsApproval: true,
+    execute: async () => "done",
+  });
+  const asks: ScriptedStep = { calls: [{ id: "asks", name: "danger", input: {} }] };
+  const options = { delegation: { maxChildren: 2 } };
+  const first = await agentWith([delegates("one"), asks], { text: "Did it." }, options, [danger]);
+  first.agent.run("s", "go", { inputId: "in", approval: "ask" });
+  await bench.host.advance(2000);
+  expect((await bench.store.turns.running("s"))[0]?.turn.state).toBe("suspended");
+  await first.agent.close();
+  const second = await agentWith([delegates("two", "three"), { text: "done" }], { text: "Did it." }, options, [danger]);
+  const turn = second.agent.run("s", "go", { inputId: "in", approval: "ask" });
+  await bench.host.advance(500);
+  await second.agent.answer("s", "asks", { decision: "allow" });
+  expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "done" });
+  expect(await childIds()).toHaveLength(2);
+  expect((await results()).map(({ status }) => status)).toEqual(["ok", "ok", "ok", "error"]);
+});
+
 describe("a stop of the parent", () => {
   it("leaves the child alone where it is soft, and the next turn is told of the child's end, once", async () => {
     let finish = (): void => {};

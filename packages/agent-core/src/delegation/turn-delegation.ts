@@ -117,21 +117,27 @@ export class TurnDelegation {
   readonly #scope: TurnScope;
   readonly #approval: Approval;
   readonly #emit: (event: TurnEventBody) => void;
-  readonly #places: ChildPlaces;
+  readonly #isResumed: boolean;
+  #places: Promise<ChildPlaces> | undefined;
   readonly #running = new Set<RunningChild>();
 
   constructor(
     deps: DelegationDeps,
     settings: DelegationSettings,
     scope: TurnScope,
-    start: { readonly approval: Approval; readonly emit: (event: TurnEventBody) => void },
+    start: {
+      readonly approval: Approval;
+      readonly emit: (event: TurnEventBody) => void;
+      /** The turn goes on: it may have had children before. */
+      readonly resumed?: unknown;
+    },
   ) {
     this.#deps = deps;
     this.#settings = settings;
     this.#scope = scope;
     this.#approval = start.approval;
     this.#emit = start.emit;
-    this.#places = new ChildPlaces(settings.maxChildren);
+    this.#isResumed = start.resumed !== undefined;
   }
 
   /** What one call delegates with. `onTold` gets the notices that the call's result says all of. */
@@ -161,12 +167,17 @@ export class TurnDelegation {
   }
 
   async #start(callId: string, task: string, { deadlineMs }: DelegateOptions): Promise<Turn> {
-    const { store, host, runChild } = this.#deps;
+    const { store, runChild } = this.#deps;
     const { maxChildren, maxDepth, deadlineMs: usualMs } = this.#settings;
     const { sessionId, turnId, interrupt } = this.#scope;
-    const place = this.#places.reserve(1);
+    this.#places ??= this.#findPlaces().catch((error: unknown) => {
+      // A store that could not be read may be read for the next call.
+      this.#places = undefined;
+      throw error;
+    });
+    const place = (await this.#places).reserve();
     try {
-      if (place.count === 0)
+      if (!place)
         throw refusal(
           "CHILD_LIMIT",
           `A turn may have ${maxChildren} subagents, and had them. Go on with what they said.`,
@@ -175,7 +186,7 @@ export class TurnDelegation {
         throw refusal("CHILD_DEPTH", "A subagent may have no subagents of its own here. Do this part yourself.");
       interrupt.signal.throwIfAborted();
       const child = runChild({
-        sessionId: `child-${host.random.id()}`,
+        sessionId: this.#childId(place.number),
         text: task,
         parent: { sessionId, turnId, callId },
         approval: this.#approval,
@@ -184,8 +195,21 @@ export class TurnDelegation {
       place.commit();
       return child;
     } finally {
-      place.rollback();
+      place?.rollback();
     }
+  }
+
+  #childId(number: number): string {
+    return `child-${this.#scope.turnId}-${number}`;
+  }
+
+  /** Neither a suspension nor another process gives a turn its places back. */
+  async #findPlaces(): Promise<ChildPlaces> {
+    const { maxChildren } = this.#settings;
+    const taken: number[] = [];
+    for (let number = 1; this.#isResumed && number <= maxChildren; number++)
+      if (await this.#deps.store.sessions.read(this.#childId(number))) taken.push(number);
+    return new ChildPlaces(maxChildren, taken);
   }
 
   /** A hard stop goes down to the child as long as it runs; a soft one only where it had come before the child. */
