@@ -79,8 +79,9 @@ export interface Agent extends AsyncDisposable {
   /** Asks the session's running turn to stop, in whatever process it runs. Answers at once. */
   stop(sessionId: string, options?: StopOptions): Promise<RequestStopResult>;
   /**
-   * Begins what waits for nobody in any session of the store: queued inputs, and those of processes that died before
-   * their turn began, the sessions first that have waited longest. Answers how many it began; to be called again every
+   * Begins what waits for nobody in any session of the store: queued inputs, those of processes that died before their
+   * turn began, and suspended turns that are answered while nobody lives who asked, where this agent has the tools that
+   * they asked about. The sessions first that have waited longest. Answers how many it began; to be called again every
    * few seconds, and `onRoom`. For a process that serves a store. Rejects with `OPTION_INVALID`, `AGENT_CLOSED`.
    */
   runWaiting(options?: WaitingRun): Promise<number>;
@@ -160,6 +161,7 @@ function loopBody(
   const silenceMs = parts.model.silenceMs ?? options.liveness?.timeoutMs ?? 600_000;
   return {
     resumes: true,
+    canResume: ({ approvals = [] }) => approvals.every(({ name }) => parts.tools.has(name)),
     run: async (scope, start) => {
       reviews.cancel(scope.sessionId);
       const { conversation, soFar } = await conversations.upTo(start.input, start.revision);

@@ -125,6 +125,7 @@ export class Dispatcher implements AsyncDisposable {
       ...this.#deps,
       closing: this.#closing.signal,
       isServedHere: (sessionId) => this.#runners.has(sessionId),
+      canResume: (turn) => deps.body.canResume?.(turn) ?? false,
     });
     this.#reaper = deps.scheduler.schedule(() => this.#reap(), reapEveryMs, { name: "reaper" });
     this.#track(this.#reap());

@@ -1,5 +1,5 @@
 import { CodedError } from "@turnkeeper/kernel";
-import type { HandOver, Runner, RunningTurn, SuspendedTurn, TakenInput } from "@turnkeeper/state-store";
+import type { HandOver, OpenTurn, Runner, RunningTurn, SuspendedTurn, TakenInput } from "@turnkeeper/state-store";
 import { acquireTurnLease } from "@turnkeeper/turn-lease";
 import type { TurnLeaseResult } from "@turnkeeper/turn-lease";
 import { createProgressClock } from "@turnkeeper/turn-liveness";
@@ -37,6 +37,8 @@ export interface TurnBody {
   run(scope: TurnScope, start: TurnStart): Promise<TurnEnding | TurnPause>;
   /** Whether it can go on with a turn that another body of its kind has paused. */
   readonly resumes: boolean;
+  /** Whether it has the tools that a paused turn asked about: without them its answered calls would fail. */
+  canResume?(turn: OpenTurn): boolean;
   /** Told how the turn was written down. */
   ended?(sessionId: string, conducted: ConductedTurn): void;
 }

@@ -1,6 +1,9 @@
 import type { LanguageModelV3Prompt } from "@ai-sdk/provider";
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { defineTool } from "../src/index.ts";
 import type { Agent } from "../src/index.ts";
+import type { ScriptedStep } from "../src/testing/index.ts";
 import type { Bench } from "./bench.ts";
 import { benchOfEachTest } from "./fresh-bench.ts";
 
@@ -138,5 +141,61 @@ describe("what waits for nobody", () => {
     while ((await agent.runWaiting({ sessionCount: 10 })) === 0) expect(++lookCount).toBeLessThan(10);
     await idle(agent);
     expect(await endOf("w0", "i")).not.toBe("pending");
+  });
+});
+
+describe("rule 7.19: a turn that was answered when nobody lived who asked", () => {
+  const ran: string[] = [];
+  const danger = defineTool({
+    name: "danger",
+    description: "Is asked for.",
+    input: z.object({}),
+    needsApproval: true,
+    execute: async () => {
+      ran.push("danger");
+      return "done";
+    },
+  });
+  const asks: ScriptedStep = { calls: [{ id: "c", name: "danger", input: {} }] };
+
+  async function left(sessionId: string): Promise<Agent> {
+    const { agent } = await bench.agent([asks, { text: "done" }], {}, [danger]);
+    agent.run(sessionId, "go", { inputId: "i", approval: "ask" });
+    await bench.host.advance(50);
+    return agent;
+  }
+
+  const answer = (sessionId: string): Promise<unknown> =>
+    bench.store.turns.answer({ sessionId, callId: "c", decision: "allow", by: "elsewhere" });
+
+  it("is gone on with by whoever serves the store, once", async () => {
+    ran.length = 0;
+    await (await left("a")).close();
+    await (await left("b")).close();
+    const { agent } = await bench.agent([{ text: "done" }, { text: "done" }], {}, [danger]);
+    expect(await agent.runWaiting()).toBe(0);
+    await answer("a");
+    await answer("b");
+    expect(await agent.runWaiting({ sessionCount: 1 })).toBe(1);
+    await idle(agent);
+    expect(await agent.runWaiting()).toBe(1);
+    await idle(agent);
+    expect([await endOf("a", "i"), await endOf("b", "i"), ran]).toEqual(["answered", "answered", ["danger", "danger"]]);
+    expect(await agent.runWaiting()).toBe(0);
+  });
+
+  it("is left to the process that asked where it lives, which is woken, and to others where its tools are not here", async () => {
+    ran.length = 0;
+    const asker = await left("a");
+    const { agent } = await bench.agent([], {}, [danger]);
+    const bare = await bench.agent([]);
+    await answer("a");
+    expect(await agent.runWaiting()).toBe(0);
+    await idle(asker);
+    await (await left("b")).close();
+    await answer("b");
+    await bench.store.inbox.offer({ sessionId: "b", inputId: "q", text: "Hi", onBusy: "queue", runner: nobody });
+    expect(await bare.agent.runWaiting()).toBe(0);
+    expect([await endOf("a", "i"), await endOf("b", "i"), ran]).toEqual(["answered", "taken", ["danger"]]);
   });
 });

@@ -17,7 +17,7 @@ function nextText({ turn, openCallIds, isResumed }: Recorded, place: CommandPlac
   if (openCallIds.length > 0)
     return `The turn still waits for approval of call ${openCallIds.map(printable).join(", ")}.`;
   if (isResumed) return `The turn goes on in ${holderText(turn.holder)}.`;
-  return `Nobody has the session open: the turn goes on with the next message, ${runCommand(place, turn.sessionId)}`;
+  return `Nobody has the session open: the turn goes on in a gateway that has its tools, else with the next message: ${runCommand(place, turn.sessionId)}`;
 }
 
 type Recorded = Extract<ApprovalOutcome, { kind: "recorded" }>;
