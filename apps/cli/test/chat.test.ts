@@ -276,4 +276,27 @@ describe("a chat on a terminal", () => {
     type("\u0004");
     expect(await chat.ended).toMatchObject({ code: 0 });
   });
+
+  it("/resume goes back to a turn that waits for an answer, asks it, and shows how it goes on", async () => {
+    const { chat, type, home } = await chatWith(openAiCall("shell", '{"command":"echo ran"}'), openAiText("All done."));
+    type("hello\r");
+    await chat.sees(/Allow\?/, "screen");
+    // The chat itself, not the terminal around it.
+    const { stdout } = await runInside(["sessions", "export", "s"], { home });
+    process.kill(Number(/"holder":\{[^}]*"pid":(\d+)/.exec(stdout)?.[1]), "SIGKILL");
+    await chat.ended;
+    // Nobody can be asked here: it is told what there is, and waits for nobody.
+    const piped = await runInside(["chat"], { home, stdin: "/resume s\n" });
+    expect(piped).toMatchObject({ code: 0, stderr: expect.stringContaining("Session s, 2 entries so far") });
+    const again = startOnTerminal(["chat"], { home });
+    const typeAgain = (text: string): void => void again.child.stdin.write(text);
+    await again.sees(/› /, "screen");
+    typeAgain("/resume s\r");
+    await again.sees(/echo ran[^]*Allow\?/, "screen");
+    typeAgain("y\r");
+    await again.sees(/All done\./, "screen");
+    typeAgain("\u0004");
+    expect(await again.ended).toMatchObject({ code: 0 });
+    expect(await runInside(["sessions", "verify", "--json"], { home })).toMatchObject({ code: 0 });
+  });
 });

@@ -98,8 +98,9 @@ export class Conversation {
     this.#show(turn, onBusy === "steer" || onBusy === "queue");
   }
 
-  /** A turn of this session that waits for approval is shown, and what it asks is asked here. */
+  /** A turn of this session that waits for approval is shown, and what it asks is asked here, where somebody can be asked. */
   async returnToSuspended(): Promise<void> {
+    if (this.#deps.approval !== "ask") return;
     const { store } = this.#deps.seat;
     const [view] = await store.turns.running(this.sessionId);
     if (view?.turn.state !== "suspended") return;

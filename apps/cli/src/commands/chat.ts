@@ -81,7 +81,7 @@ export async function chat(io: CommandIo, flags: TurnFlags): Promise<number> {
           `Session ${sessionId}, model ${seated.model.id}. /help lists the commands, Ctrl-D leaves.`,
         ),
       );
-    if (approval === "ask" && flags.session !== undefined) await conversation.returnToSuspended();
+    if (flags.session !== undefined) await conversation.returnToSuspended();
     const code = isByHand ? await chatByHand(parts, (own) => (ask = own)) : await chatByLines(parts);
     if (!ladder.wasPressed && !io.stdout.isGone) await runQueue(conversation.seated, screen);
     // Whoever wants to be gone runs nothing more for others; a message of theirs that a turn has goes to its end.
