@@ -41,16 +41,15 @@ const firstRetryMs = 500;
  */
 const argumentsSilenceMs = 300_000;
 
-function retryDelayMs(failure: ModelFailure, attempt: number, unit: number): number {
-  if (failure.retryAfterMs !== undefined) return failure.retryAfterMs;
-  // Full jitter: many turns that failed together must not come back together.
-  return unit * firstRetryMs * 2 ** attempt;
-}
-
-/** How long before the same, or the rest of it, is asked for again; nothing where that is longer than a turn may wait. */
-export function backoffMs(host: Host, failure: ModelFailure, attempt: number): number | undefined {
-  const delayMs = retryDelayMs(failure, attempt, host.random.unit());
-  return delayMs > longestRetryMs ? undefined : delayMs;
+/**
+ * How long before the same, or the rest of it, is asked for again; nothing where that is longer than a turn may wait.
+ * Never before the provider's own word, and jittered over it too: turns that failed together must not come back together.
+ */
+export function backoffMs(host: Host, { retryAfterMs }: ModelFailure, attempt: number): number | undefined {
+  const unit = host.random.unit();
+  if (retryAfterMs === undefined) return Math.min(longestRetryMs, unit * firstRetryMs * 2 ** attempt);
+  if (retryAfterMs > longestRetryMs) return undefined;
+  return retryAfterMs + unit * Math.max(firstRetryMs, retryAfterMs / 4);
 }
 
 /** Waits, and ends early with the signal's reason. The wait is declared, so the watchdog does not take it for a stall. */

@@ -109,6 +109,28 @@ describe("an answer that was cut", () => {
     expect(model.requests).toHaveLength(1);
   });
 
+  it("comes back no earlier than the provider asked, and not together with others that failed with it", async () => {
+    const busy = (retryAfterMs: number): ScriptedStep => ({
+      fail: new CodedError("MODEL_OVERLOADED", "Busy.", { context: { retryable: true, retryAfterMs } }),
+    });
+    const delays: number[] = [];
+    for (const sessionId of ["a", "b", "c"]) {
+      const { agent } = await bench.agent([busy(8000), { text: "fine" }]);
+      const turn = agent.run(sessionId, "hi");
+      await bench.finished(turn);
+      for (const event of await bench.eventsOf(turn)) if (event.type === "model.retry") delays.push(event.delayMs);
+    }
+    expect(delays).toHaveLength(3);
+    expect(new Set(delays).size).toBe(3);
+    expect(Math.min(...delays)).toBeGreaterThanOrEqual(8000);
+    expect(Math.max(...delays)).toBeLessThanOrEqual(10_000);
+    // What was asked decides whether it is waited for, and not what is added.
+    const patient = await bench.agent([busy(60_000), { text: "fine" }]);
+    expect(await bench.finished(patient.agent.run("d", "hi"))).toMatchObject({ text: "fine" });
+    const refused = await bench.agent([busy(60_001), { text: "never" }]);
+    expect(await bench.finished(refused.agent.run("e", "hi"))).toMatchObject({ reason: "MODEL_OVERLOADED" });
+  });
+
   it("does not give back its provider's fields, which are not whole", async () => {
     const parts = said("Half");
     const signed = parts.map((part) => ({ ...part, providerMetadata: { openai: { itemId: "msg_1" } } }));
