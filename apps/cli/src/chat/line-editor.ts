@@ -11,6 +11,7 @@ import { LineEditing } from "./editing/line-editing.ts";
 import { PaintedRows } from "./editing/painted-rows.ts";
 import type { PaintedRow } from "./editing/painted-rows.ts";
 import { TerminalMode } from "./editing/terminal-mode.ts";
+import { TextLayout } from "./editing/text-layout.ts";
 import { placeOf, textRows } from "./editing/text-rows.ts";
 import type { CellPlace } from "./editing/text-rows.ts";
 import type { LineInput, LineListeners } from "./line-input.ts";
@@ -65,6 +66,7 @@ export class LineEditor implements LineInput {
   readonly #listeners: LineListeners;
   readonly #decoder = new KeyDecoder();
   readonly #message: LineEditing;
+  readonly #layout = new TextLayout();
   readonly #painted: PaintedRows;
   readonly #mode: TerminalMode;
   readonly #prompt: Prompt;
@@ -263,7 +265,7 @@ export class LineEditor implements LineInput {
       ? textRows(prompt.text.trimEnd(), columns).map(({ shown, width }) => ({ text: shown, width }))
       : [];
     const below = hint === undefined ? [] : [this.#hintRow(hint, columns)];
-    const rows = textRows(text, columns - margin.length);
+    const rows = this.#layout.rowsOf(text, columns - margin.length);
     const place = placeOf(text, rows, cursor);
     const height = Math.max(1, this.#io.stdout.rows - 1 - head.length - below.length);
     this.#top = Math.max(0, Math.min(this.#top, place.row, rows.length - height), place.row - height + 1);

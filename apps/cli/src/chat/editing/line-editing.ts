@@ -1,7 +1,8 @@
 import type { ChatHistory } from "./chat-history.ts";
 import { EditedText } from "./edited-text.ts";
 import type { Key } from "./key-decoder.ts";
-import { offsetAt, placeOf, textRows } from "./text-rows.ts";
+import { TextLayout } from "./text-layout.ts";
+import { offsetAt, placeOf } from "./text-rows.ts";
 
 /** What a key comes to beyond the text itself. */
 export type EditingOutcome =
@@ -97,6 +98,7 @@ export function continues(text: string): boolean {
 export class LineEditing {
   readonly #options: EditingOptions;
   readonly #text = new EditedText();
+  readonly #layout = new TextLayout();
   #search: Search | undefined;
   /** Which text of the history stands in the line; its length: what is being typed. */
   #place: number;
@@ -195,7 +197,7 @@ export class LineEditing {
   /** Up and down a row; beyond the first and the last one, through the history. */
   #vertically(step: -1 | 1): EditingOutcome {
     const { text, cursor } = this.#text;
-    const rows = textRows(text, this.#options.columns());
+    const rows = this.#layout.rowsOf(text, this.#options.columns());
     const { row, column } = placeOf(text, rows, cursor);
     const next = row + step;
     if (next >= 0 && next < rows.length) {

@@ -67,7 +67,8 @@ export function textRows(text: string, columns: number): readonly TextRow[] {
   const rows: TextRow[] = [];
   let offset = 0;
   for (const line of text.split("\n")) {
-    rows.push(...rowsOfLine(line, offset, Math.max(2, columns)));
+    // One by one: a long line has more rows than a call may have arguments.
+    for (const row of rowsOfLine(line, offset, Math.max(2, columns))) rows.push(row);
     offset += line.length + 1;
   }
   return rows;
