@@ -122,14 +122,23 @@ export class SharedDatabase {
 
   /** Runs `body` in a transaction that it may share with the writes that wait beside it; each is answered alone. */
   write<T>(call: WriteCall, body: (tx: Transaction) => T): Promise<T> {
+    const { owner, host, attempt, patienceMs, durability } = call;
+    const sinceMs = host.clock.monotonicMs();
     return new Promise<T>((resolve, reject) => {
       let answer: () => void;
+      const stage = (tx: Transaction): void => {
+        const value = body(tx);
+        answer = () => resolve(value);
+      };
+      // Each property by name: to spread the call and add functions to it takes as long as a statement of SQLite.
       this.#queue.add({
-        ...call,
-        stage: (tx) => {
-          const value = body(tx);
-          answer = () => resolve(value);
-        },
+        owner,
+        host,
+        attempt,
+        sinceMs,
+        patienceMs,
+        durability,
+        stage,
         resolve: () => answer(),
         reject,
       });
@@ -191,15 +200,15 @@ export class SharedDatabase {
       return this.#settleFailed(error, phase, group.writes, attempt);
     }
     group.answer();
-    for (const { host } of group.writes.slice(0, 1)) this.#countCommit(host);
+    this.#countCommit(writes);
     return group.writes.length;
   }
 
   /** The log grows with every commit; now and then one looks at how long it is. */
-  #countCommit(host: Host): void {
+  #countCommit([first]: readonly Write[]): void {
     if (++this.#commitCount % commitsPerLook !== 0 || this.#guard.logFrameCount < checkpointFrames) return;
     // Behind the answers: nobody's write waits for it.
-    host.timers.soon(() => this.#checkpoint());
+    first?.host.timers.soon(() => this.#checkpoint());
   }
 
   /** A sync that fails here is as final as that of a commit: rows that were lost in the log may lie before later ones. */

@@ -41,33 +41,42 @@ const index = { length: 48, pageSize: 14, frameCount: 16 } as const;
 const logHeaderBytes = 32;
 const frameHeaderBytes = 24;
 
+/** Whether a double tells this number from every other: what is too large for one is not rounded to it. */
+function isExact(value: bigint): boolean {
+  return value <= BigInt(Number.MAX_SAFE_INTEGER);
+}
+
 /** One file, followed by its path. */
 class FollowedFile {
   readonly path: string;
-  readonly #node: Node;
-  #size: bigint;
+  readonly inode: bigint;
+  readonly #dev: number | bigint;
+  readonly #ino: number | bigint;
+  readonly #stat: { readonly bigint: boolean; readonly throwIfNoEntry: false };
+  #size: number;
 
-  constructor(path: string, node: Node) {
+  constructor(path: string, { dev, ino, size }: Node) {
     this.path = path;
-    this.#node = node;
-    this.#size = node.size;
-  }
-
-  get inode(): bigint {
-    return this.#node.ino;
+    this.inode = ino;
+    // It is looked at in every transaction, and bigints make a look a fifth dearer.
+    const isWide = !isExact(dev) || !isExact(ino);
+    this.#dev = isWide ? dev : Number(dev);
+    this.#ino = isWide ? ino : Number(ino);
+    this.#stat = { bigint: isWide, throwIfNoEntry: false };
+    this.#size = Number(size);
   }
 
   /** `deleted`, `replaced`, or shorter than it was when it was last looked at. */
   look(): FileFinding | undefined {
-    const now = nodeAt(this.path);
+    const now = lstatSync(this.path, this.#stat);
     if (!now) return "deleted";
-    if (now.dev !== this.#node.dev || now.ino !== this.#node.ino) return "replaced";
+    if (now.dev !== this.#dev || now.ino !== this.#ino) return "replaced";
     const before = this.#size;
-    this.#size = now.size;
-    return now.size < before ? "truncated" : undefined;
+    this.#size = Number(now.size);
+    return this.#size < before ? "truncated" : undefined;
   }
 
-  get size(): bigint {
+  get size(): number {
     return this.#size;
   }
 }
@@ -203,7 +212,7 @@ export class StoreGuard {
     if (!told) return "truncated";
     const { pageSize, frameCount } = told;
     const frameBytes = frameHeaderBytes + pageSize;
-    if (frameCount > 0 && wal.size < BigInt(logHeaderBytes + frameCount * frameBytes)) return "truncated";
+    if (frameCount > 0 && wal.size < logHeaderBytes + frameCount * frameBytes) return "truncated";
     return locks === undefined || locks.areHeld() ? undefined : "unlocked";
   }
 }

@@ -18,7 +18,8 @@ export class MemberRefused extends Error {}
  */
 export class WriteGroup {
   readonly #rows: Connection;
-  readonly #refusals = new Map<Write, unknown>();
+  /** Made for the first refusal: nearly every group has none. */
+  #refusals: Map<Write, unknown> | undefined;
   #writes: readonly Write[];
 
   constructor(writes: readonly Write[], rows: Connection) {
@@ -50,13 +51,13 @@ export class WriteGroup {
       stagedCount++;
       if (clock && clock.monotonicMs() - sinceMs >= longestPieceMs) break;
     }
-    this.#writes = this.#writes.slice(0, stagedCount);
+    if (stagedCount < this.#writes.length) this.#writes = this.#writes.slice(0, stagedCount);
   }
 
   /** Tells each member what became of it. Only after the commit. */
   answer(): void {
     for (const write of this.#writes) {
-      const refusal = this.#refusals.get(write);
+      const refusal = this.#refusals?.get(write);
       if (refusal === undefined) write.resolve();
       else write.reject(refusal);
     }
@@ -77,7 +78,7 @@ export class WriteGroup {
     } catch (error) {
       if (!CodedError.is(error) || !this.#rows.isInTransaction) throw error;
       this.#rows.run("ROLLBACK TO member");
-      this.#refusals.set(write, error);
+      (this.#refusals ??= new Map()).set(write, error);
     }
     this.#rows.run("RELEASE member");
   }

@@ -10,6 +10,8 @@ export interface Write {
   readonly host: Host;
   /** Says what is attempted, for the message when it fails. */
   readonly attempt: string;
+  /** When it was asked for, on its host's monotonic clock. */
+  readonly sinceMs: number;
   /** How long it waits for a lock that another process holds. */
   readonly patienceMs: number;
   readonly durability: Durability;
@@ -32,11 +34,6 @@ const longestPauseMs = 64;
 /** A group costs its last member the time of all; beyond this the wait outweighs the fsync that is shared. */
 const groupSizeMax = 256;
 
-interface Waiting {
-  readonly write: Write;
-  readonly sinceMs: number;
-}
-
 /**
  * The writes of one file, committed in the order they were called (a release never overtakes an append), those that
  * wait together in one transaction. A write that waits for the disk anyway first lets the event loop deliver what is
@@ -48,7 +45,7 @@ interface Waiting {
 export class WriteQueue {
   readonly #path: string;
   readonly #commitGroup: CommitGroup;
-  #waiting: Waiting[] = [];
+  #waiting: Write[] = [];
   readonly #listeners: (() => void)[] = [];
   #isDraining = false;
 
@@ -58,13 +55,13 @@ export class WriteQueue {
   }
 
   add(write: Write): void {
-    this.#waiting.push({ write, sinceMs: write.host.clock.monotonicMs() });
+    this.#waiting.push(write);
     if (!this.#isDraining) void this.#drain();
   }
 
   /** Resolves when no write of this owner waits any more. */
   async settled(owner: object): Promise<void> {
-    while (this.#waiting.some(({ write }) => write.owner === owner))
+    while (this.#waiting.some((write) => write.owner === owner))
       await new Promise<void>((resolve) => void this.#listeners.push(resolve));
   }
 
@@ -72,9 +69,8 @@ export class WriteQueue {
     this.#isDraining = true;
     let pauseCount = 0;
     for (let head = this.#waiting[0]; head; head = this.#waiting[0]) {
-      const { host } = head.write;
-      if (pauseCount > 0) await this.#pause(host, pauseCount);
-      else await this.#gather(head.write);
+      if (pauseCount > 0) await this.#pause(head.host, pauseCount);
+      else await this.#gather(head);
       pauseCount = this.#commit() ? 0 : pauseCount + 1;
     }
     this.#isDraining = false;
@@ -82,10 +78,9 @@ export class WriteQueue {
 
   /** Answers whether the lock could be had. */
   #commit(): boolean {
-    const group = this.#waiting.slice(0, groupSizeMax).map(({ write }) => write);
-    const settledCount = this.#commitGroup(group);
+    const settledCount = this.#commitGroup(this.#waiting.slice(0, groupSizeMax));
     this.#waiting.splice(0, settledCount);
-    this.#notify();
+    if (this.#listeners.length > 0) this.#notify();
     return settledCount > 0;
   }
 
@@ -101,8 +96,8 @@ export class WriteQueue {
   }
 
   #dismissImpatient(): void {
-    this.#waiting = this.#waiting.filter(({ write, sinceMs }) => {
-      const waitedMs = write.host.clock.monotonicMs() - sinceMs;
+    this.#waiting = this.#waiting.filter((write) => {
+      const waitedMs = write.host.clock.monotonicMs() - write.sinceMs;
       if (waitedMs < write.patienceMs) return true;
       write.reject(busyError({ attempt: write.attempt, path: this.#path }, waitedMs));
       return false;

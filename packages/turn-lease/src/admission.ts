@@ -217,8 +217,16 @@ export class Admission {
     const renewal = new Renewal({ store, scheduler, host }, grant, this.#options, this.#sent ?? instantOf(host.clock));
     const deps = { store, presence, inbox, timers: host.timers };
     const lease = new HeldLease(deps, grant, renewal, this.#registration, this.#options.ttlMs);
-    const { kind: _kind, fencingToken: _fencingToken, ...facts } = answer;
-    return { kind: "granted", lease, ...facts, waitedMs: this.#waiting.elapsedMs };
+    const { revision, input, resumed, predecessors } = answer;
+    return {
+      kind: "granted",
+      lease,
+      revision,
+      ...(input ? { input } : {}),
+      ...(resumed ? { resumed } : {}),
+      ...(predecessors ? { predecessors } : {}),
+      waitedMs: this.#waiting.elapsedMs,
+    };
   }
 
   /** Frees a grant that arrived when nobody wanted it any more. */

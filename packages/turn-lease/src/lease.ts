@@ -125,7 +125,7 @@ export class HeldLease implements TurnLease {
     }
     const result = await this.#written(write);
     this.#letGo();
-    if (!("pendingCount" in result)) return result;
+    if (!("pendingCount" in result) || !result.head) return result;
     const { head: _head, ...rest } = result;
     return { ...rest, ...(await passOn(this.#deps, this.sessionId, result)) };
   }

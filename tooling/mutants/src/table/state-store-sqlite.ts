@@ -786,8 +786,8 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
   {
     id: "close-does-not-wait",
     file: "write-queue",
-    find: "while (this.#waiting.some(({ write }) => write.owner === owner))",
-    replace: "while (this.#waiting.some(({ write }) => write.owner === undefined))",
+    find: "while (this.#waiting.some((write) => write.owner === owner))",
+    replace: "while (this.#waiting.some((write) => write.owner === undefined))",
     guards: "APPEND-3",
     tests: ["busy"],
   },
@@ -803,7 +803,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     id: "refusal-among-others-left-half-written",
     file: "write-group",
     find: "throw CodedError.is(error) ? new MemberRefused() : error;",
-    replace: "this.#refusals.set(write, error);",
+    replace: "(this.#refusals ??= new Map()).set(write, error);",
     guards: "7.7",
     tests: ["group-commit"],
   },
@@ -818,9 +818,9 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
   {
     id: "refused-before-the-commit",
     file: "write-group",
-    find: "this.#refusals.set(write, error);",
+    find: "(this.#refusals ??= new Map()).set(write, error);",
     replace: `write.reject(error);
-      this.#refusals.set(write, error);`,
+      (this.#refusals ??= new Map()).set(write, error);`,
     guards: "7.7",
     tests: ["group-commit"],
   },
@@ -843,7 +843,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
   {
     id: "other-file-at-the-path",
     file: "store-guard",
-    find: 'if (now.dev !== this.#node.dev || now.ino !== this.#node.ino) return "replaced";',
+    find: 'if (now.dev !== this.#dev || now.ino !== this.#ino) return "replaced";',
     replace: "",
     guards: "STORE-1",
     tests: ["sealed-store"],
@@ -852,7 +852,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
   {
     id: "shorter-file-not-seen",
     file: "store-guard",
-    find: 'return now.size < before ? "truncated" : undefined;',
+    find: 'return this.#size < before ? "truncated" : undefined;',
     replace: "return undefined;",
     guards: "STORE-1",
     tests: ["sealed-store"],
@@ -897,7 +897,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
   {
     id: "log-shorter-than-its-index",
     file: "store-guard",
-    find: 'if (frameCount > 0 && wal.size < BigInt(logHeaderBytes + frameCount * frameBytes)) return "truncated";',
+    find: 'if (frameCount > 0 && wal.size < logHeaderBytes + frameCount * frameBytes) return "truncated";',
     replace: "",
     guards: "STORE-1",
     tests: ["sealed-store"],
