@@ -33,8 +33,7 @@ export function newestSchemaVersion(): number {
 
 /** A later release may bring the schema further while this one has the store open: from then on it writes nothing. */
 export function refuseMigrated(rows: Connection, path: string): void {
-  const version =
-    rows.get<{ version: number }>("SELECT user_version AS version FROM pragma_user_version")?.version ?? 0;
+  const version = rows.get<{ user_version: number }>("PRAGMA user_version")?.user_version ?? 0;
   const known = newestSchemaVersion();
   if (version <= known) return;
   throw storeError(
