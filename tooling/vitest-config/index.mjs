@@ -5,7 +5,8 @@ import { defineConfig } from "vitest/config";
 /** The exports condition under which workspace packages answer with their TypeScript source. */
 export const sourceCondition = "@turnkeeper/source";
 
-const conditions = [sourceCondition, "module", "node", "development|production"];
+// As Node itself resolves: `module` is for bundlers, and what it names need not load in Node.
+const conditions = [sourceCondition, "node", "development|production"];
 
 /** Where each test ends as it began: what makes turns start and stop. The others close servers and children late. */
 const leavesNothing = new Set([

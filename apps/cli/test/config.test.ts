@@ -109,7 +109,7 @@ describe("config.yaml", () => {
     ],
     [
       "agnet: {}\n",
-      /config\.yaml:1: agnet: is unknown and ignored; known here: model, fallback, models, providers, store, agent, tools, gateway, mcp_servers\./,
+      /config\.yaml:1: agnet: is unknown and ignored; known here: model, fallback, models, providers, store, agent, tools, gateway, telemetry, mcp_servers\./,
     ],
     [
       "agent: { turn_liveness: { timeuot_s: 3 } }\n",

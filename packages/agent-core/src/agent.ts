@@ -24,6 +24,8 @@ import type { WaitingRun } from "./dispatcher.ts";
 import { resolveAgentOptions } from "./options.ts";
 import type { AgentOptions, ResolvedAgentOptions } from "./options.ts";
 import type { TurnEvent } from "./events.ts";
+import type { ModelCallReport } from "./model-call-report.ts";
+import { Observers } from "./observers.ts";
 import type { EndProcesses } from "./process-marker.ts";
 import type { CloseOptions, TurnBody } from "./session-runner.ts";
 import type { ApprovalPolicy } from "./tool-call.ts";
@@ -90,6 +92,8 @@ export interface Agent extends AsyncDisposable {
    * called and whether anybody did, until disposed. It is called in the middle of the turn: it must be quick.
    */
   observe(listener: (event: TurnEvent) => void): Disposable;
+  /** Tells `listener` each request that a turn's loop makes to a model, once it has ended, until disposed. */
+  observeModelCalls(listener: (call: ModelCallReport) => void): Disposable;
   /**
    * Allows or denies a call that a suspended turn asks about, whoever asked; the first answer counts. Once all are
    * answered the turn goes on: in the process that asked, where it lives, else here.
@@ -111,6 +115,7 @@ interface LoopParts {
   readonly model: ResolvedModel;
   readonly tools: ToolSet;
   readonly policy: ApprovalPolicy | undefined;
+  readonly onModelCall: (call: ModelCallReport) => void;
 }
 
 function decisionsOf(turn: RunningTurn | undefined): ReadonlyMap<string, CallDecision> {
@@ -228,7 +233,9 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
   const { closeOwn, ...machinery } = await openMachinery(deps);
   const { store, host, scheduler } = machinery;
   const { approvalPolicy: policy } = deps;
-  const parts = { store, host, scheduler, model: deps.model, tools, policy };
+  const modelCalls = new Observers<ModelCallReport>();
+  const onModelCall = (call: ModelCallReport): void => modelCalls.tell(call);
+  const parts = { store, host, scheduler, model: deps.model, tools, policy, onModelCall };
   const reviews = new BackgroundReviews([
     ...(deps.titleModel ? [sessionTitles({ store, host, model: deps.titleModel })] : []),
     ...(deps.review ? [deps.review] : []),
@@ -253,6 +260,7 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
     runWaiting: async ({ sessionCount = 100, onRoom } = {}) =>
       dispatcher.runWaiting(checkedCount(sessionCount), onRoom),
     observe: (listener) => dispatcher.observe(listener),
+    observeModelCalls: (listener) => modelCalls.observe(listener),
     idle: async () => {
       await dispatcher.idle();
       await reviews.idle();

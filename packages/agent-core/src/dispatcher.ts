@@ -19,6 +19,7 @@ import { runInputlessTurn } from "./inputless-turn.ts";
 import type { InputlessBody } from "./inputless-turn.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
 import { LeftInputs } from "./left-inputs.ts";
+import { Observers } from "./observers.ts";
 import { leavesWhenBusy, offerInput } from "./offer-input.ts";
 import { reapTurns } from "./reaper.ts";
 import { beginWait, refuseReentry } from "./reentry.ts";
@@ -103,7 +104,7 @@ export class Dispatcher implements AsyncDisposable {
   readonly #leftInputs: LeftInputs;
   /** Sessions whose inputs are to be left to others, which the store refused so far. */
   readonly #left = new Set<string>();
-  readonly #observers = new Set<{ readonly tell: (event: TurnEvent) => void }>();
+  readonly #observers = new Observers<TurnEvent>();
   readonly #closing = new AbortController();
   /** Aborts once what runs is to be stopped, too. */
   readonly #stopping = new AbortController();
@@ -117,7 +118,7 @@ export class Dispatcher implements AsyncDisposable {
       ...deps,
       runner: this.#runner,
       follow: (call) => this.#track(this.#follow(call)),
-      observe: (event) => this.#tellObservers(event),
+      observe: (event) => this.#observers.tell(event),
       onIdle: () => {},
       leaveLater: (sessionId) => void this.#left.add(sessionId),
     };
@@ -356,21 +357,7 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   observe(listener: (event: TurnEvent) => void): Disposable {
-    // Wrapped, so that one listener that is given twice is told twice, and let go one by one.
-    const observer = { tell: listener };
-    this.#observers.add(observer);
-    return { [Symbol.dispose]: () => void this.#observers.delete(observer) };
-  }
-
-  #tellObservers(event: TurnEvent): void {
-    for (const observer of this.#observers) {
-      try {
-        observer.tell(event);
-      } catch (error) {
-        // A turn does not fail over somebody who watches it.
-        reportDefect(error);
-      }
-    }
+    return this.#observers.observe(listener);
   }
 
   async stop(sessionId: string, options: StopOptions = {}): Promise<RequestStopResult> {

@@ -6,6 +6,7 @@ export type { WaitingRun } from "./dispatcher.ts";
 export type { CloseOptions } from "./session-runner.ts";
 export type { RunOptions, StopOptions, Turn } from "./turn-call.ts";
 export type { HolderView, RunOutcome, TurnEvent, TurnEventBody, TurnFinished } from "./events.ts";
+export type { ModelCallReport } from "./model-call-report.ts";
 export type { CompactionCause, DeferralReason } from "./compaction/compactor.ts";
 export type { ContextUsage } from "./context-usage.ts";
 export type { Review, ReviewedConversation } from "./background/background-reviews.ts";

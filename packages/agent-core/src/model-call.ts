@@ -15,6 +15,13 @@ export interface ModelStep {
   readonly stopped?: unknown;
 }
 
+/** A request to the model that was made. */
+export interface EndedModelCall {
+  readonly startedAtMs: number;
+  readonly firstOutputMs: number | undefined;
+  readonly step: ModelStep;
+}
+
 export interface ModelCallDeps {
   readonly host: Host;
   readonly clock: ProgressClock;
@@ -23,6 +30,8 @@ export interface ModelCallDeps {
   /** Renews the lease where it is due and throws when the turn was stopped: the last veto before the request. */
   beforeSideEffect(): Promise<void>;
   onEvent(event: StepEvent): void;
+  /** Told each request once it has ended, however it did. */
+  onEnded?(call: EndedModelCall): void;
   onRetry(retry: { readonly attempt: number; readonly delayMs: number; readonly failure: ModelFailure }): void;
 }
 
@@ -157,6 +166,25 @@ async function tryOnce(
   } catch (stopped) {
     return { reader, stopped };
   }
+  const { clock } = deps.host;
+  const [startedAtMs, sinceMs] = [clock.wallMs(), clock.monotonicMs()];
+  let firstOutputMs: number | undefined;
+  const onEvent = (event: StepEvent): void => {
+    firstOutputMs ??= clock.monotonicMs() - sinceMs;
+    deps.onEvent(event);
+  };
+  const step = await makeRequest({ ...deps, onEvent }, settings, request, reader);
+  deps.onEnded?.({ startedAtMs, firstOutputMs, step });
+  return step;
+}
+
+/** Makes the request, and reads the answer. Never rejects. */
+async function makeRequest(
+  deps: ModelCallDeps,
+  settings: ModelCallSettings,
+  request: LanguageModelV3CallOptions,
+  reader: StepReader,
+): Promise<ModelStep> {
   // The bound is one of silence: it counts anew from every delta with content.
   using _wait = deps.clock.declareWait({ kind: "model", name: deps.model.id, boundMs: settings.silenceMs });
   try {

@@ -21,7 +21,8 @@ import type { TurnDelegation } from "./delegation/turn-delegation.ts";
 import type { Guardrails } from "./guardrails.ts";
 import type { TurnEventBody } from "./events.ts";
 import { backoffMs, callModel, pause } from "./model-call.ts";
-import type { ModelStep } from "./model-call.ts";
+import type { EndedModelCall, ModelStep } from "./model-call.ts";
+import type { ModelCallReport } from "./model-call-report.ts";
 import { addUsage } from "./step-reader.ts";
 import type { RawToolCall, StepEvent } from "./step-reader.ts";
 import { Steers } from "./steers.ts";
@@ -48,6 +49,7 @@ export interface LoopDeps {
   /** What was decided on the calls that this turn was suspended over. */
   readonly decisions: ReadonlyMap<string, CallDecision>;
   readonly emit: (event: TurnEventBody) => void;
+  readonly onModelCall: (call: ModelCallReport) => void;
 }
 
 export interface LoopSettings {
@@ -209,6 +211,7 @@ export class TurnLoop {
           for (const inputId of this.#steers.deliver()) emit({ type: "steer.delivered", inputId });
         },
         onEvent: (event) => this.#emitStepEvent(event),
+        onEnded: (call) => this.#reportCall(model, call),
         onRetry: ({ attempt, delayMs, failure }) =>
           emit({ type: "model.retry", attempt, delayMs: Math.round(delayMs), reason: failure.message }),
       },
@@ -235,6 +238,23 @@ export class TurnLoop {
     this.#conversation.addressTo(fallback.id);
     this.#compaction = this.#makeCompaction();
     return true;
+  }
+
+  #reportCall({ id: model }: ResolvedModel, { startedAtMs, firstOutputMs, step }: EndedModelCall): void {
+    const { sessionId, turnId } = this.#scope;
+    const { reader, failure, stopped } = step;
+    const { finishReason, usage } = reader;
+    this.#deps.onModelCall({
+      sessionId,
+      turnId,
+      model,
+      startedAtMs,
+      endedAtMs: this.#deps.host.clock.wallMs(),
+      ...(firstOutputMs === undefined ? {} : { firstOutputMs }),
+      ...(finishReason === undefined ? {} : { finishReason }),
+      ...(usage === undefined ? {} : { usage }),
+      ...(failure ? { failure: failure.code } : stopped === undefined ? {} : { failure: "stopped" }),
+    });
   }
 
   #addUsage(usage: Usage): void {

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import type { TurnEvent } from "../src/index.ts";
+import type { ModelCallReport, TurnEvent } from "../src/index.ts";
 import type { Bench } from "./bench.ts";
 import { benchOfEachTest } from "./fresh-bench.ts";
 
@@ -46,5 +46,31 @@ describe("an observer", () => {
     expect(await bench.finished(agent.run("s", "Hi"))).toMatchObject({ outcome: "answered" });
     expect(warning).toHaveBeenCalledWith(expect.objectContaining({ message: "broken observer" }));
     expect(told).not.toHaveBeenCalled();
+  });
+});
+
+describe("an observer of model calls", () => {
+  it("is told each request once it has ended, and nothing of what was said", async () => {
+    const { agent } = await bench.agent([{ fail: new Error("secret words") }, { text: "Hello." }]);
+    const calls: ModelCallReport[] = [];
+    using _observer = agent.observeModelCalls((call) => calls.push(call));
+    const { turnId } = await bench.finished(agent.run("s", "Hi"));
+    const facts = { sessionId: "s", turnId, model: "scripted/model" };
+    expect(calls).toMatchObject([{ ...facts, failure: expect.stringMatching(/^MODEL_/) }]);
+    await bench.finished(agent.run("s", "Hi again"));
+    expect(calls).toMatchObject([{}, { finishReason: "stop", usage: { inputTokens: 10 }, firstOutputMs: 0 }]);
+    expect(JSON.stringify(calls)).not.toMatch(/Hello|secret/);
+  });
+
+  it("is told of one that a stop cut short", async () => {
+    const { agent } = await bench.agent([{ silentAfter: "Hel" }]);
+    const calls: ModelCallReport[] = [];
+    using _observer = agent.observeModelCalls((call) => calls.push(call));
+    const turn = agent.run("s", "Hi");
+    await bench.host.advance(20);
+    turn.stop({ hard: true });
+    await bench.finished(turn);
+    expect(calls).toMatchObject([{ failure: "stopped" }]);
+    expect(calls[0]?.finishReason).toBeUndefined();
   });
 });

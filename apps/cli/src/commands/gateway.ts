@@ -1,12 +1,14 @@
+import type { Agent } from "@turnkeeper/agent-core";
 import type { GatewayOptions } from "@turnkeeper/gateway";
 import { systemHost } from "@turnkeeper/kernel";
 import { setUpAgent } from "../agent-set-up.ts";
 import { closeAll } from "../command-context.ts";
 import type { CommonFlags } from "../command-context.ts";
 import type { CommandIo } from "../command-io.ts";
-import type { GatewayConfig } from "../config/config.ts";
+import type { Config, GatewayConfig } from "../config/config.ts";
 import { exitCode } from "../exit-code.ts";
 import { endLeftProcesses } from "../left-processes.ts";
+import type { Telemetry } from "../telemetry.ts";
 
 type GatewayFlags = CommonFlags & { readonly host?: string; readonly port?: number; readonly model?: string };
 
@@ -27,7 +29,9 @@ function optionsOf(io: CommandIo, config: GatewayConfig, flags: GatewayFlags): G
 /** `turnkeeper gateway`: serves the store until SIGTERM or Ctrl-C, then drains. */
 export async function gateway(io: CommandIo, flags: GatewayFlags): Promise<number> {
   const { context, seat, seated } = await setUpAgent(io, flags, { audience: "http" });
+  let telemetry: Telemetry | undefined;
   try {
+    telemetry = await openTelemetry(io, context.config, seated.agent);
     const { startGateway } = await import("@turnkeeper/gateway");
     const { store, presence } = seat;
     const server = await startGateway(
@@ -40,8 +44,16 @@ export async function gateway(io: CommandIo, flags: GatewayFlags): Promise<numbe
     await server.close();
     return exitCode.ok;
   } finally {
-    await closeAll([() => seat.close(), () => seated.close()]);
+    await closeAll([() => seat.close(), async () => telemetry?.close(), () => seated.close()]);
   }
+}
+
+/** Nothing of it is loaded where nobody asked for it. */
+async function openTelemetry(io: CommandIo, config: Config, agent: Agent): Promise<Telemetry | undefined> {
+  const { otlp_endpoint: endpoint } = config.telemetry;
+  if (endpoint === undefined) return undefined;
+  const { startTelemetry } = await import("../telemetry.ts");
+  return startTelemetry(agent, endpoint, (text) => io.stderr.line(text));
 }
 
 function stopAsked(io: CommandIo): Promise<void> {

@@ -236,6 +236,14 @@ const configSchema = z.strictObject({
         .describe("What it logs, as JSON lines on stderr."),
     })
     .prefault({}),
+  telemetry: z
+    .strictObject({
+      otlp_endpoint: z
+        .url({ protocol: /^https?$/ })
+        .optional()
+        .describe("Where the gateway sends its turns as OpenTelemetry spans: an OTLP collector. Default: nowhere."),
+    })
+    .prefault({}),
   mcp_servers: z
     .record(z.string().regex(serverNamePattern), mcpServer)
     .default({})

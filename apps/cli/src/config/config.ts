@@ -142,6 +142,10 @@ export interface Config {
     readonly fetch_url: { readonly timeout_s: number; readonly allow_hosts: readonly string[] };
   };
   readonly gateway: GatewayConfig;
+  readonly telemetry: {
+    /** Where the gateway sends its turns as spans, by OTLP over HTTP. */
+    readonly otlp_endpoint?: string | undefined;
+  };
   readonly mcp_servers: Readonly<Record<string, McpServerConfig>>;
 }
 
@@ -175,6 +179,7 @@ export const defaultConfig: Config = Object.freeze<Config>({
     drain_s: 10,
     log_level: "info",
   },
+  telemetry: {},
   mcp_servers: {},
 });
 

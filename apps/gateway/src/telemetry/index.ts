@@ -1,0 +1,2 @@
+export { traceTurns } from "./turn-traces.ts";
+export type { TraceTurnsOptions } from "./turn-traces.ts";
