@@ -86,10 +86,11 @@ describe("a conversation", () => {
   it("asks about a call that waits for approval, and only while it does", () => {
     const call = message(1, { role: "assistant", toolCalls: [{ callId: "c", name: "shell", input: {} }] });
     const seen = withMessages(emptyConversation, [call]);
-    const why = (decision: "allow" | null): SessionWhy =>
+    const why = (decision: "allow" | "deny" | null): SessionWhy =>
       ({ turn: { turnId: "t1", asks: [{ callId: "c", name: "shell", at, decision }] } }) as unknown as SessionWhy;
+    expect(transcriptBlocks(seen, why("deny"))).toMatchObject([{ state: "denied" }]);
     expect(transcriptBlocks(seen, why(null))).toMatchObject([{ state: "asks" }]);
-    expect(transcriptBlocks(seen, why("allow"))).toMatchObject([{ state: "unknown" }]);
+    expect(transcriptBlocks(seen, why("allow"))).toMatchObject([{ state: "allowed" }]);
   });
 
   it("says how a turn ended, stored or told, where that was not with an answer", () => {

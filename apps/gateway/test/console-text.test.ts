@@ -71,9 +71,9 @@ describe("what is told", () => {
       { kind: "model", name: "", endsInMs: 1000 },
       { kind: "tool", name: "shell", endsInMs: 60_000 },
     ];
-    expect(waitText({ progress: { last: "x", ageMs: 0, stopsInMs: null, waits } }, 5000)).toBe("tool shell, 55 s left");
+    expect(waitText({ progress: { last: "x", ageMs: 0, stopsInMs: null, waits } }, 5000)).toBe("55 s · tool shell");
     expect(waitText({ progress: { last: "x", ageMs: 0, stopsInMs: null, waits } }, 70_000)).toBe(
-      "tool shell, over its bound",
+      "too long · tool shell",
     );
     expect(waitText({ progress: null }, 0)).toBe("");
   });

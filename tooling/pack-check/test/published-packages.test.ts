@@ -49,6 +49,61 @@ async function usesItsFiles(consumer: Consumer, name: string): Promise<void> {
     const { code, stderr } = await runInside(consumer, [command, ...words]);
     expect({ words, code, said: code === 0 ? "" : stderr }).toEqual({ words, code: 0, said: "" });
   }
+  await commandServesConsole(consumer, command);
+}
+
+/** Asks a gateway for its console and for the script that the page names. */
+const asksForConsole = `
+  const page = await (await fetch(url)).text();
+  const [, script = "none"] = /src="[.]\\/([^"]+)"/.exec(page) ?? [];
+  const answer = await fetch(new URL(script, url + "/"));
+  console.log(answer.status, answer.headers.get("content-type"));
+`;
+const consoleAnswers = { code: 0, stdout: "200 text/javascript; charset=utf-8\n", stderr: "" };
+
+/** The page is found from the package that was installed. */
+async function servesConsole(consumer: Consumer): Promise<void> {
+  const program = `
+    import { createAgent } from "@turnkeeper/agent-core";
+    import { scriptedModel } from "@turnkeeper/agent-core/testing";
+    import { startGateway } from "@turnkeeper/gateway";
+    import { systemHost } from "@turnkeeper/kernel";
+    import { createMemoryStore } from "@turnkeeper/state-store";
+    const store = createMemoryStore({ host: systemHost });
+    const agent = await createAgent({ store, model: scriptedModel([]) });
+    const gateway = await startGateway({ agent, store }, { port: 0 });
+    const { url } = gateway;
+    ${asksForConsole}
+    await gateway.close();
+  `;
+  expect(await runInside(consumer, ["--input-type=module", "--eval", program])).toEqual(consoleAnswers);
+}
+
+/** And from the bundle, which has a copy of it. */
+async function commandServesConsole(consumer: Consumer, command: string): Promise<void> {
+  const args = [
+    command,
+    "gateway",
+    "--port",
+    "0",
+    "--model",
+    "demo/echo",
+    "--home",
+    path.join(consumer.folder, "home"),
+  ];
+  const program = `
+    import { spawn } from "node:child_process";
+    import { once } from "node:events";
+    const child = spawn(process.execPath, ${JSON.stringify(args)}, { stdio: ["ignore", "pipe", "ignore"] });
+    let said = "";
+    child.stdout.on("data", (chunk) => (said += chunk));
+    while (!said.includes("\\n")) await once(child.stdout, "data");
+    const [, url] = /Listening on (\\S+)/.exec(said);
+    ${asksForConsole}
+    child.kill();
+    await once(child, "exit");
+  `;
+  expect(await runInside(consumer, ["--input-type=module", "--eval", program])).toEqual(consoleAnswers);
 }
 
 describe.concurrent("a packed project", () => {
@@ -84,6 +139,7 @@ describe.concurrent("a packed project", () => {
         expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
         expect(stdout).not.toBe("");
       }
+      if (name === "@turnkeeper/gateway") await servesConsole(consumer);
     },
   );
 

@@ -40,12 +40,14 @@ export const standingTones: Readonly<Record<Standing, Tone>> = {
   dead: "bad",
 };
 
-/** What the running turn waits for, which excuses its silence. */
+/** What the running turn waits for, and for how long that excuses its silence. */
 export function waitText({ progress }: Pick<RunningTurn, "progress">, agedMs: number): string {
   const wait = progress?.waits.toSorted((left, right) => right.endsInMs - left.endsInMs)[0];
   if (!wait) return "";
   const leftMs = wait.endsInMs - agedMs;
-  return `${wait.name === "" ? wait.kind : `${wait.kind} ${wait.name}`}, ${leftMs > 0 ? `${durationText(leftMs)} left` : "over its bound"}`;
+  const what = wait.name === "" ? wait.kind : `${wait.kind} ${wait.name}`;
+  // What moves stands first: names are long, and cut where there is no room.
+  return `${leftMs > 0 ? durationText(leftMs) : "too long"} · ${what}`;
 }
 
 /** Something that happened, for the list of it. */

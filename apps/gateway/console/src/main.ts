@@ -96,7 +96,7 @@ function draw(): void {
     hasToken: token.read() !== undefined,
   });
   list.show({ sessions, turns: turns ?? [], openId: open?.session.sessionId, hasMore: board.hasMoreSessions, wallMs });
-  if (open) open.view.show({ nowMs });
+  if (open) open.view.show({ nowMs, isAway: missedUntilMs !== undefined });
   else boardPage.show({ turns, sessions, happenings, agedMs: Math.max(0, nowMs - board.readAtMs) });
 }
 

@@ -1,4 +1,4 @@
-import type { TurnEvent } from "@turnkeeper/agent-core";
+import type { TurnEvent, TurnFinished } from "@turnkeeper/agent-core";
 import type { Happening } from "./board.ts";
 import { afterEvent, emptyConversation, lastSeqOf, readsMoreAfter, withMessages, withRecords } from "./conversation.ts";
 import type { Conversation } from "./conversation.ts";
@@ -47,6 +47,7 @@ export class OpenSession {
   #problem: Problem | undefined;
   #lostUntilMs: number | undefined;
   #hasLooked = false;
+  readonly #endedTurnIds = new Set<string>();
   #isReading = false;
   #readAgain: "more" | "all" | undefined;
 
@@ -153,6 +154,7 @@ export class OpenSession {
     if (state.kind === "refused") this.#refused(state.problem);
     if (state.kind === "ended") {
       const { outcome, detail } = state.event;
+      if (state.event.turnId !== undefined) this.#tellEnd(state.event);
       if (outcome === "busy" || outcome === "cancelled")
         this.#listener.happened({
           tone: "warn",
@@ -277,13 +279,18 @@ export class OpenSession {
       });
     if (event.type === "approval.requested")
       this.#listener.happened({ tone: "info", text: `Asks to run ${event.name}.`, sessionId });
-    if (event.type === "turn.finished") {
-      const tone = event.outcome === "answered" ? "good" : event.outcome === "failed" ? "bad" : "warn";
-      const why = event.detail ?? event.reason;
-      const text = `Turn ${event.outcome}${why === undefined ? "" : `: ${why}`}`;
-      this.#listener.happened({ tone, text: text.endsWith(".") ? text : `${text}.`, sessionId });
-    }
+    if (event.type === "turn.finished") this.#tellEnd(event);
     this.#listener.changed();
+  }
+
+  /** Both its session's stream and the call that asked for it tell a turn's end; whichever is first. */
+  #tellEnd({ turnId = "", outcome, detail, reason }: TurnFinished): void {
+    if (this.#endedTurnIds.has(turnId)) return;
+    this.#endedTurnIds.add(turnId);
+    const tone = outcome === "answered" ? "good" : outcome === "failed" ? "bad" : "warn";
+    const why = detail ?? reason;
+    const text = `Turn ${outcome}${why === undefined ? "" : `: ${why.replace(/\.$/, "")}`}.`;
+    this.#listener.happened({ tone, text, sessionId: this.sessionId });
   }
 
   async #begin(): Promise<void> {

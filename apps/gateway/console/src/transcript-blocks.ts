@@ -1,5 +1,5 @@
 import type { Conversation } from "./conversation.ts";
-import type { Message, SessionWhy, TurnEnd } from "./gateway-json.ts";
+import type { Ask, Message, SessionWhy, TurnEnd } from "./gateway-json.ts";
 import type { LivePiece, LiveTurn, Note } from "./live-turn.ts";
 
 interface BlockOf {
@@ -21,8 +21,8 @@ export interface WordsBlock extends BlockOf {
   readonly isPartial?: boolean;
 }
 
-/** Its result's status, or what it waits for: to end, or for somebody to allow it. */
-export type CallState = "running" | "asks" | "ok" | "error" | "denied" | "interrupted" | "unknown";
+/** Its result's status, or what it waits for: to end, for somebody to allow it, or for the other calls to be answered. */
+export type CallState = "running" | "asks" | "allowed" | "ok" | "error" | "denied" | "interrupted" | "unknown";
 
 export interface CallBlock extends BlockOf {
   readonly kind: "call";
@@ -43,8 +43,8 @@ export type Block = WordsBlock | CallBlock | NoteBlock;
 interface Facts {
   readonly results: ReadonlyMap<string, Message>;
   readonly live: LiveTurn | undefined;
-  /** The calls that wait for somebody to allow or deny them. */
-  readonly asked: ReadonlySet<string>;
+  /** The calls that the turn waits for, with what was said to them so far. */
+  readonly asked: ReadonlyMap<string, CallState>;
 }
 
 const keyOf = (turnId: string, callId: string): string => `${turnId}/${callId}`;
@@ -52,6 +52,11 @@ const keyOf = (turnId: string, callId: string): string => `${turnId}/${callId}`;
 const statuses: ReadonlySet<string> = new Set<CallState>(["ok", "error", "denied", "interrupted"]);
 
 const stateOf = (status: string): CallState => (statuses.has(status) ? (status as CallState) : "unknown");
+
+function stateWhileAsked(decision: Ask["decision"]): CallState {
+  if (decision === null) return "asks";
+  return decision === "allow" ? "allowed" : "denied";
+}
 
 function callBlock(
   { callId, name, input }: { readonly callId: string; readonly name: string; readonly input: unknown },
@@ -71,8 +76,8 @@ function callBlock(
     const { ok, output, note } = told;
     return { ...base, ...took, state: ok ? "ok" : "error", output, ...(note === undefined ? {} : { note }) };
   }
-  if (asked.has(callId)) return { ...base, state: "asks" };
-  return { ...base, state: live?.turnId === turnId && !live.isEnded ? "running" : "unknown" };
+  const other = live?.turnId === turnId && !live.isEnded ? "running" : "unknown";
+  return { ...base, state: asked.get(callId) ?? other };
 }
 
 function blocksOf(message: Message, facts: Facts): readonly Block[] {
@@ -160,7 +165,7 @@ export function transcriptBlocks(conversation: Conversation, why: SessionWhy | u
   const facts: Facts = {
     results: new Map(tools.map((message) => [keyOf(message.turnId, message.callId ?? ""), message])),
     live,
-    asked: new Set(asks.flatMap(({ callId, decision }) => (decision === null ? [callId] : []))),
+    asked: new Map(asks.map(({ callId, decision }) => [callId, stateWhileAsked(decision)])),
   };
   const lastOfTurn = new Map(messages.filter(({ late }) => !late).map(({ turnId, seq }) => [turnId, seq]));
   const stored = messages.flatMap((message): readonly Block[] => {

@@ -6,6 +6,7 @@ import type { View } from "./element.ts";
 const stateTexts: Readonly<Record<CallState, string>> = {
   running: "running",
   asks: "needs approval",
+  allowed: "allowed; others are asked about",
   ok: "done",
   error: "failed",
   denied: "denied",

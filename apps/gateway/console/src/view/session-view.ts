@@ -7,7 +7,13 @@ import type { View } from "./element.ts";
 import { factsView } from "./facts-view.ts";
 import { transcriptView } from "./transcript-view.ts";
 
-export interface SessionView extends View<{ readonly nowMs: number }> {
+export interface ShownSession {
+  readonly nowMs: number;
+  /** No gateway answers, which is told elsewhere. */
+  readonly isAway: boolean;
+}
+
+export interface SessionView extends View<ShownSession> {
   write(): void;
   /** Goes to the first call that asks for approval. It is not answered: that is never one key. */
   showAsked(): void;
@@ -85,7 +91,7 @@ export function sessionView(session: OpenSession): SessionView {
     write: () => write.focus(),
     stop,
     showAsked: () => transcript.node.querySelector<HTMLElement>('[data-state="asks"] [data-decision="allow"]')?.focus(),
-    show({ nowMs }) {
+    show({ nowMs, isAway }) {
       const { known, sessionId } = session;
       const state = stateOf(session);
       setText(title, session.title ?? (session.isNew ? "New session" : sessionId));
@@ -96,7 +102,7 @@ export function sessionView(session: OpenSession): SessionView {
       facts.node.hidden = session.isNew;
       facts.show({ known, nowMs });
       const { lostUntilMs } = session;
-      lost.hidden = lostUntilMs === undefined;
+      lost.hidden = lostUntilMs === undefined || isAway;
       setText(
         lost,
         lostUntilMs === undefined

@@ -64,13 +64,31 @@ function blockView(block: Block, answer: AnswerCall): View<Block> {
   }
 }
 
+function isSame(one: Block, other: Block): boolean {
+  const [fields, others] = [Object.entries(one), other as unknown as Readonly<Record<string, unknown>>];
+  return fields.length === Object.keys(others).length && fields.every(([name, value]) => others[name] === value);
+}
+
+/** Draws what differs alone: a long conversation is shown again with every word that comes. */
+function onlyChanges(view: View<Block>): View<Block> {
+  let last: Block | undefined;
+  return {
+    node: view.node,
+    show(block) {
+      if (last && isSame(last, block)) return;
+      last = block;
+      view.show(block);
+    },
+  };
+}
+
 /** The conversation, top to bottom. */
 export function transcriptView(answer: AnswerCall): View<readonly Block[]> {
   const node = make("div", { class: "transcript" });
   const list = new KeyedList<Block>(
     node,
     ({ key, kind }) => `${kind} ${key}`,
-    (block) => blockView(block, answer),
+    (block) => onlyChanges(blockView(block, answer)),
   );
   return { node, show: (blocks) => list.show(blocks) };
 }
