@@ -146,7 +146,10 @@ describe("the board", () => {
     const agent = await createAgent({ model, store });
     await using gateway = await startGateway({ agent, store }, { port: 0, drainMs: 0 });
     const watcher = new Watcher();
-    const board = new OpenBoard({ client: clientOf(gateway.url), host: systemHost }, { ...watcher, found: () => {} });
+    const board = new OpenBoard(
+      { client: clientOf(gateway.url), host: systemHost },
+      { changed: watcher.changed, found: () => {} },
+    );
     closing.push(board);
     void post(`${gateway.url}/v1/sessions/s/turns`, { input: "Hi" });
     await watcher.until(() => board.turns?.[0]?.progress != null && board.sessions.length === 1);

@@ -2,9 +2,11 @@
 export interface ProsePiece {
   readonly kind: "words" | "strong" | "code" | "fence";
   readonly text: string;
+  /** What a block of code says it is. */
+  readonly language?: string;
 }
 
-const fence = /^(`{3,}|~{3,})[^\n`]*\n?/;
+const fence = /^(`{3,}|~{3,})([^\n`]*)\n?$/;
 const inline = /`([^`\n]+)`|\*\*([^*\n]+)\*\*/g;
 
 function inlinePieces(text: string): ProsePiece[] {
@@ -28,7 +30,9 @@ export function prosePieces(text: string): readonly ProsePiece[] {
   const pieces: ProsePiece[] = [];
   const lines = text.split(/(?<=\n)/);
   let words = "";
-  let code: { readonly mark: string; text: string } | undefined;
+  let code: { readonly mark: string; readonly language: string; text: string } | undefined;
+  const show = ({ text: said, language }: { readonly text: string; readonly language: string }): void =>
+    void pieces.push({ kind: "fence", text: said.replace(/\n$/, ""), ...(language === "" ? {} : { language }) });
   const say = (): void => {
     const said = words.replace(/^\n+|\n+$/g, "");
     if (said !== "") pieces.push(...inlinePieces(said));
@@ -37,7 +41,7 @@ export function prosePieces(text: string): readonly ProsePiece[] {
   for (const line of lines) {
     if (code) {
       if (line.trimEnd().startsWith(code.mark) && line.trim().replaceAll(code.mark[0] ?? "", "") === "") {
-        pieces.push({ kind: "fence", text: code.text.replace(/\n$/, "") });
+        show(code);
         code = undefined;
       } else code.text += line;
       continue;
@@ -45,10 +49,10 @@ export function prosePieces(text: string): readonly ProsePiece[] {
     const opening = fence.exec(line);
     if (opening) {
       say();
-      code = { mark: opening[1] ?? "", text: "" };
+      code = { mark: opening[1] ?? "", language: (opening[2] ?? "").trim(), text: "" };
     } else words += line;
   }
-  if (code) pieces.push({ kind: "fence", text: code.text.replace(/\n$/, "") });
+  if (code) show(code);
   else say();
   return pieces;
 }

@@ -20,7 +20,7 @@ export function proseView(className: string): View<string> {
           case "code":
             return make("code", {}, piece.text);
           case "fence":
-            return make("pre", { tabindex: 0 }, make("code", {}, piece.text));
+            return make("pre", { tabindex: 0, "data-language": piece.language }, make("code", {}, piece.text));
         }
       });
       node.replaceChildren(...pieces);
