@@ -2,7 +2,7 @@ import { createAgent, defineTool } from "@turnkeeper/agent-core";
 import { scriptedModel } from "@turnkeeper/agent-core/testing";
 import { systemHost } from "@turnkeeper/kernel";
 import { createMemoryStore } from "@turnkeeper/state-store";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { startGateway } from "../src/index.ts";
@@ -27,6 +27,15 @@ async function look(url: string, options?: PageOptions): Promise<OpenedPage> {
   return openPage(browser, url, options);
 }
 
+/** What was said, once the page has read all of it from the store: words may be shown before. */
+async function texts(page: Page, kind: "user" | "answer", count: number): Promise<readonly string[]> {
+  await page
+    .locator(`.${kind}`)
+    .nth(count - 1)
+    .waitFor();
+  return page.locator(`.${kind} .prose`).allTextContents();
+}
+
 function gate(): { readonly opened: Promise<void>; open(): void } {
   let open = (): void => {};
   const opened = new Promise<void>((resolve) => (open = resolve));
@@ -42,7 +51,8 @@ const shell = defineTool({
   execute: ({ command }) => Promise.resolve(`${command}: ${hostile}`),
 });
 
-describe.skipIf(!hasChromium)("the console in a browser", () => {
+// A browser is several processes, and it shares two processors with everything else that is tested.
+describe.skipIf(!hasChromium)("the console in a browser", { timeout: 90_000 }, () => {
   it("begins a session by keys alone, and shows the answer as it comes", async () => {
     const goOn = gate();
     const { url, store } = await openGateway([
@@ -81,7 +91,7 @@ describe.skipIf(!hasChromium)("the console in a browser", () => {
     await page.locator(".answer", { hasText: "Good morning." }).waitFor();
     await page.locator(".session-head .pill", { hasText: "idle" }).waitFor();
     expect(await page.locator(".answer").count()).toBe(1);
-    expect(await page.locator(".user .prose").allTextContents()).toEqual(["Hello"]);
+    expect(await texts(page, "user", 1)).toEqual(["Hello"]);
     // What was sent is in the conversation now, and nowhere else.
     expect(await page.locator(".sent").count()).toBe(0);
     expect((await store.sessions.list()).sessions).toHaveLength(1);
@@ -156,7 +166,7 @@ describe.skipIf(!hasChromium)("the console in a browser", () => {
     await page.locator(".note", { hasText: "Interrupted by http: " }).waitFor();
     // What it steered too late for is answered by the next turn.
     await page.locator(".answer", { hasText: "later" }).waitFor();
-    expect(await page.locator(".user .prose").allTextContents()).toEqual(["Hi", "be brief"]);
+    expect(await texts(page, "user", 2)).toEqual(["Hi", "be brief"]);
     expect(complaints).toEqual([]);
   });
 
@@ -208,7 +218,7 @@ describe.skipIf(!hasChromium)("the console in a browser", () => {
     await page.locator(".answer", { hasText: "It is written down for good." }).waitFor();
     await page.locator(".session-head .pill", { hasText: "idle" }).waitFor();
     expect(runCount).toBe(1);
-    expect(await page.locator(".answer .prose").allTextContents()).toEqual(["I will.", "It is written down for good."]);
+    expect(await texts(page, "answer", 2)).toEqual(["I will.", "It is written down for good."]);
     expect(complaints).toEqual([]);
   });
 
@@ -250,8 +260,8 @@ describe.skipIf(!hasChromium)("the console in a browser", () => {
       // What others say is heard again too.
       await post(`${first.url}/v1/sessions/s/turns`, { input: "three" });
       await page.locator(".answer", { hasText: "another" }).waitFor();
-      expect(await page.locator(".user .prose").allTextContents()).toEqual(["one", "two", "three"]);
-      expect(await page.locator(".answer .prose").allTextContents()).toEqual(["before", "after", "another"]);
+      expect(await texts(page, "user", 3)).toEqual(["one", "two", "three"]);
+      expect(await texts(page, "answer", 3)).toEqual(["before", "after", "another"]);
       expect(model.requests).toHaveLength(2);
       expect(complaints).toEqual([]);
     } finally {

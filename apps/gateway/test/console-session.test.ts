@@ -36,6 +36,7 @@ class Watcher {
 interface Looked {
   readonly session: OpenSession;
   readonly happened: string[];
+  shown(): readonly string[];
   shows(texts: readonly string[]): Promise<void>;
   until(isTrue: () => boolean): Promise<void>;
 }
@@ -54,7 +55,7 @@ function lookAt(url: string, sessionId: string): Looked {
       block.kind === "call" ? `${block.name} ${block.state}` : block.text,
     );
   const until = (isTrue: () => boolean): Promise<void> => watcher.until(isTrue);
-  return { session, happened, until, shows: (texts) => until(() => shown().join("|") === texts.join("|")) };
+  return { session, happened, shown, until, shows: (texts) => until(() => shown().join("|") === texts.join("|")) };
 }
 
 describe("a session that is looked at", () => {
@@ -80,14 +81,16 @@ describe("a session that is looked at", () => {
     await until(async () => (await store.turns.running("s")).length > 0);
     void post(`${url}/v1/sessions/s/turns`, { input: "from elsewhere", onBusy: "queue" });
     await until(async () => (await store.inbox.pending("s")).length > 0);
-    const { session, until: becomes } = lookAt(url, "s");
+    const { session, until: becomes, shown } = lookAt(url, "s");
     session.send("from here", "queue");
     await becomes(() => session.queued.length === 1 && session.unanswered[0]?.state.kind === "ended");
     expect(session.queued.map(({ text }) => text)).toEqual(["from elsewhere"]);
     expect(session.unanswered.map(({ message }) => message.text)).toEqual(["from here"]);
     await session.stop(true);
-    await becomes(() => session.queued.length === 0 && session.unanswered.length === 0 && !session.isRunning);
-    expect(session.known?.why.pending).toEqual([]);
+    await becomes(() => session.unanswered.length === 0 && session.known?.why.pending.length === 0);
+    await becomes(() => shown().includes("three"));
+    const told = ["one", "from elsewhere", "two", "from here", "three"];
+    expect(shown().filter((text) => told.includes(text))).toEqual(told);
   });
 
   it("says what was refused, once, until somebody has read it", async () => {

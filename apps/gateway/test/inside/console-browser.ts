@@ -43,7 +43,7 @@ export async function openPage(
   const context = await browser.newContext({ viewport: { width, height }, colorScheme });
   const page = await context.newPage();
   // Sooner than the test ends: then it is told what was waited for.
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(60_000);
   const complaints: string[] = [];
   page.on("pageerror", (error) => complaints.push(error.message));
   page.on("console", (message) => {
