@@ -1,5 +1,6 @@
 // Runs the exclusion checker from TypeScript source:
-// node tooling/exclusion/run.mjs [--seconds N] [--processes N] [--seed N] [--mode fenced|unfenced|unconfirmed] [--keep]
+// node tooling/exclusion/run.mjs [--seconds N] [--processes N] [--seed N] [--mode fenced|unfenced|unconfirmed]
+//   [--ground file|server] [--keep]
 import { spawnSync } from "node:child_process";
 import path from "node:path";
 import { fileURLToPath } from "node:url";

@@ -373,14 +373,15 @@ LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$
   ORDER BY seq
 $$;
 
--- Pushes the expiry of a grant that stands. Lost in a crash of the server it only ends the lease early, so its commit
--- does not wait for the disk.
+-- Pushes the expiry of a grant that stands. Durable as all else: the holder believes in what it was answered, and must not
+-- believe for longer than a server that crashed remembers (LEASE-3).
 CREATE FUNCTION renew_lease(p_session_id text, p_holder_id text, p_fencing_token bigint, p_ttl_ms double precision)
-RETURNS boolean LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
-BEGIN
-  PERFORM set_config('synchronous_commit', 'off', true);
-  UPDATE lease SET ttl_ms = p_ttl_ms, renew_count = renew_count + 1, expires_clock_ms = clock_ms() + p_ttl_ms,
-    expires_at_ms = wall_ms() + p_ttl_ms
-  WHERE session_id = p_session_id AND holder_id = p_holder_id AND fencing_token = p_fencing_token;
-  RETURN FOUND;
-END $$;
+RETURNS boolean LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$
+  WITH renewed AS (
+    UPDATE lease SET ttl_ms = p_ttl_ms, renew_count = renew_count + 1, expires_clock_ms = clock_ms() + p_ttl_ms,
+      expires_at_ms = wall_ms() + p_ttl_ms
+    WHERE session_id = p_session_id AND holder_id = p_holder_id AND fencing_token = p_fencing_token
+    RETURNING true
+  )
+  SELECT EXISTS (SELECT FROM renewed)
+$$;

@@ -54,6 +54,17 @@ describe.skipIf(noServer)("a server that is killed", () => {
     expect(next.grant.fencingToken).toBeGreaterThan(grant.fencingToken);
   }, 60_000);
 
+  test("LEASE-3: and started again has not forgotten a renewal, in which its holder believes", async () => {
+    const store = await openHandle(own().url, { schema: "renewed" });
+    const { grant } = await startTurn(store, "a");
+    expect(await store.leases.renew(grant, 3_600_000)).toEqual({ kind: "renewed" });
+    await own().kill();
+    await own().start();
+    const lease = await store.leases.read("session-1");
+    expect(lease?.renewCount).toBe(1);
+    expect(lease?.expiresInMs).toBeGreaterThan(1_800_000);
+  }, 60_000);
+
   test("and stays away is told as unreachable, without its password", async () => {
     const url = new URL(own().url);
     url.password = "secret-word";

@@ -3,6 +3,7 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { Mode } from "./bounds.ts";
+import type { Ground } from "./ground.ts";
 import { nowNs } from "./history.ts";
 import type { SignalSent } from "./history.ts";
 
@@ -46,15 +47,18 @@ export class Crew {
   readonly signals: SignalSent[] = [];
   readonly #folder: string;
   readonly #mode: Mode;
+  readonly #ground: Pick<Ground, "placeOf">;
 
-  constructor(folder: string, mode: Mode) {
+  constructor(folder: string, mode: Mode, ground: Pick<Ground, "placeOf">) {
     this.#folder = folder;
     this.#mode = mode;
+    this.#ground = ground;
   }
 
   start(): Member {
     const name = `w${this.members.length + 1}`;
-    const args = ["--import", "tsx", "--conditions=@turnkeeper/source", script, this.#folder, name, this.#mode];
+    const place = JSON.stringify(this.#ground.placeOf(this.members.length));
+    const args = ["--import", "tsx", "--conditions=@turnkeeper/source", script, this.#folder, name, this.#mode, place];
     // Its stdin ends with us at the latest, and with that the process.
     const child = spawn(process.execPath, args, { cwd: packageFolder, stdio: "pipe" });
     child.stdin.on("error", () => {});

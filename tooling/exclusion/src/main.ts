@@ -1,6 +1,7 @@
 // Runs the checker once and prints what was reached and every violation; the options stand in run.mjs.
 import { parseArgs } from "node:util";
 import { modes } from "./bounds.ts";
+import { groundNames } from "./ground.ts";
 import { runExclusion } from "./run.ts";
 
 const { values } = parseArgs({
@@ -9,11 +10,14 @@ const { values } = parseArgs({
     processes: { type: "string", default: "8" },
     seed: { type: "string", default: "1" },
     mode: { type: "string", default: "fenced" },
+    ground: { type: "string", default: "file" },
     keep: { type: "boolean", default: false },
   },
 });
 const mode = modes.find((one) => one === values.mode);
 if (!mode) throw new Error(`--mode must be one of ${modes.join(", ")}, got ${values.mode}.`);
+const ground = groundNames.find((one) => one === values.ground);
+if (!ground) throw new Error(`--ground must be one of ${groundNames.join(", ")}, got ${values.ground}.`);
 const seconds = Number(values.seconds);
 
 /** So many of each in a minute, at least: what a machine manages that has four times as much other work. */
@@ -25,6 +29,7 @@ const perMinute = {
   takeoversByExpiry: 4,
   staleRefusals: 4,
   losses: 2,
+  ...(ground === "server" ? { serverKills: 3, cuts: 3, halfCloses: 3, delays: 3 } : {}),
 };
 const floors = Object.fromEntries(
   Object.entries(perMinute).map(([name, count]) => [name, Math.ceil((count * Math.min(seconds, 60)) / 60)]),
@@ -40,6 +45,7 @@ const report = await runExclusion({
   patienceMs: seconds * 1_000,
   floors,
   mode,
+  ground,
   isKept: values.keep,
   signal: stop.signal,
 });
@@ -53,5 +59,10 @@ console.log(
     `${reach.staleRefusals} writes refused for a stale token, ${reach.losses} losses noticed; ${reach.effects} side effects, ` +
     `${reach.lateEffects} stopped between check and start; ${reach.busy} calls repeated on a busy store; ${report.pendingCount} inputs left pending.`,
 );
+const { serverKills, cuts, halfCloses, delays } = reach;
+if (ground === "server")
+  console.log(
+    `The server was killed ${serverKills} times; the way to it was cut ${cuts} times, half closed ${halfCloses} times and slowed ${delays} times.`,
+  );
 if (values.keep) console.log(`Store and histories are in ${report.folder}.`);
 process.exitCode = violations.length === 0 ? 0 : 1;

@@ -1,8 +1,9 @@
 import { lateEffectCount } from "./effect-checks.ts";
+import type { GroundReach } from "./ground.ts";
 import type { RecordIndex } from "./record-index.ts";
 
 /** How often each thing happened: a run without violations must have been somewhere. */
-export interface Reach {
+export interface Reach extends GroundReach {
   readonly grants: number;
   readonly renewals: number;
   readonly appends: number;
@@ -23,7 +24,7 @@ export interface Reach {
 
 export type Floors = Partial<Reach>;
 
-export function reachOf(index: RecordIndex): Reach {
+export function reachOf(index: RecordIndex, ground: GroundReach): Reach {
   const count = (name: Parameters<RecordIndex["all"]>[0]): number => index.all(name).length;
   const sent = (signal: string): number => index.history.signals.filter((one) => one.signal === signal).length;
   const takeovers = index
@@ -44,6 +45,7 @@ export function reachOf(index: RecordIndex): Reach {
     staleRefusals: count("refused"),
     losses: count("lost"),
     busy: count("busy"),
+    ...ground,
   };
 }
 

@@ -2,16 +2,16 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { systemHost } from "@turnkeeper/kernel";
 import { virtualHost } from "@turnkeeper/kernel/testing";
 import type { SessionStore } from "@turnkeeper/state-store";
-import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
 import { sessionId } from "./bounds.ts";
 import type { Mode } from "./bounds.ts";
 import { violationsOf } from "./checks.ts";
 import { Crew } from "./crew.ts";
 import { Faults } from "./faults.ts";
 import type { FaultMix } from "./faults.ts";
+import { openGround } from "./ground.ts";
+import type { Ground, GroundName } from "./ground.ts";
 import { readEvents } from "./history.ts";
 import { reachOf, shortfalls } from "./reach.ts";
 import type { Floors, Reach } from "./reach.ts";
@@ -29,6 +29,8 @@ export interface RunOptions {
   readonly soughtRule?: string;
   readonly mix?: FaultMix;
   readonly mode: Mode;
+  /** What the processes share. Default: a file. */
+  readonly ground?: GroundName;
   /** Leaves store and histories where they are, and says where. */
   readonly isKept?: boolean;
   /** Ends the run early; everything it started ends. */
@@ -54,12 +56,14 @@ const lookMs = 500;
 class Run {
   readonly #options: RunOptions;
   readonly #folder: string;
+  readonly #ground: Ground;
   readonly #crew: Crew;
 
-  constructor(options: RunOptions, folder: string) {
+  constructor(options: RunOptions, folder: string, ground: Ground) {
     this.#options = options;
     this.#folder = folder;
-    this.#crew = new Crew(folder, options.mode);
+    this.#ground = ground;
+    this.#crew = new Crew(folder, options.mode, ground);
   }
 
   #index(): RecordIndex {
@@ -68,7 +72,7 @@ class Run {
 
   async run(): Promise<RunReport> {
     await mkdir(join(this.#folder, "history"));
-    const store = await openSqliteStore(join(this.#folder, "state.db"), { host: systemHost });
+    const { store } = this.#ground;
     try {
       const { seed, processCount, mix = usualMix } = this.#options;
       const faults = new Faults(this.#crew, store.leases, virtualHost({ seed }).random, { processCount, mix });
@@ -77,7 +81,7 @@ class Run {
       const records = await store.sessions.records(sessionId);
       if (!records) throw new Error("No process has ever reached the store.");
       const index = this.#index();
-      const reach = reachOf(index);
+      const reach = reachOf(index, this.#ground.reach);
       return {
         violations: [...restViolations, ...violationsOf(index, records), ...shortfalls(reach, this.#options.floors)],
         reach,
@@ -87,7 +91,6 @@ class Run {
       };
     } finally {
       await this.#crew.close();
-      await store.close();
     }
   }
 
@@ -103,17 +106,19 @@ class Run {
     let lookAtMs = durationMs;
     for (; ; await faults.act()) {
       signal?.throwIfAborted();
+      await this.#ground.act();
       if (elapsedMs() < lookAtMs) continue;
       if (elapsedMs() >= durationMs + patienceMs || (await this.#isEnough(sessions))) break;
       lookAtMs = elapsedMs() + lookMs;
     }
+    this.#ground.rest();
     return elapsedMs();
   }
 
   async #isEnough(sessions: Pick<SessionStore, "records">): Promise<boolean> {
     const { floors, soughtRule } = this.#options;
     const index = this.#index();
-    if (shortfalls(reachOf(index), floors).length > 0) return false;
+    if (shortfalls(reachOf(index, this.#ground.reach), floors).length > 0) return false;
     if (soughtRule === undefined) return true;
     // Read after the history: whatever was acknowledged is in it.
     const records = await sessions.records(sessionId);
@@ -131,15 +136,18 @@ class Run {
 }
 
 /**
- * Lets real processes compete for one session of one SQLite store while they are killed, stopped and continued, and
+ * Lets real processes compete for one session of one store while they are killed, stopped and continued, and
  * checks what they recorded against what the store has. Ends every process it started and, unless they are to be kept,
  * removes every file.
  */
 export async function runExclusion(options: RunOptions): Promise<RunReport> {
   const folder = await mkdtemp(join(tmpdir(), "exclusion-"));
+  let ground: Ground | undefined;
   try {
-    return await new Run(options, folder).run();
+    ground = await openGround(options.ground ?? "file", folder, virtualHost({ seed: options.seed + 1 }).random);
+    return await new Run(options, folder, ground).run();
   } finally {
+    await ground?.close();
     if (!options.isKept) await rm(folder, { recursive: true });
   }
 }

@@ -26,13 +26,16 @@ const longEffectShare = 0.05;
 /** Several after one append, which asks the store: between them only the lease's own word keeps a holder back. */
 const effectsMax = 4;
 
-/** Repeats a write that a stopped process kept from the lock for too long; nothing was written then. */
+/**
+ * Repeats a write that a stopped process kept from the lock for too long, or of which it is not known whether it was
+ * written: to repeat it is harmless.
+ */
 export async function patiently<Result>(record: (fact: Fact) => void, write: () => Promise<Result>): Promise<Result> {
   for (;;) {
     try {
       return await write();
     } catch (error) {
-      if (!CodedError.is(error, "STORE_BUSY")) throw error;
+      if (!CodedError.is(error, "STORE_BUSY") && !CodedError.is(error, "STORE_IO")) throw error;
       record({ event: "busy" });
     }
   }

@@ -1,6 +1,7 @@
 import { systemHost } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { LeaseStore } from "@turnkeeper/state-store";
+import type { Place } from "./ground.ts";
 import { nowNs } from "./history.ts";
 import type { Fact } from "./history.ts";
 
@@ -11,12 +12,17 @@ export class WatchedHost implements Host {
   readonly clock: Host["clock"];
   lastReadNs = 0;
 
-  constructor() {
+  /** As a host of its own: another boot, and both clocks off by so much. */
+  constructor(as: Place["host"]) {
+    const { clock } = systemHost;
+    const { name, clockOffMs = 0 } = as ?? {};
     this.clock = {
-      ...systemHost.clock,
+      ...clock,
+      ...(name === undefined ? {} : { bootId: `boot of ${name}` }),
+      wallMs: () => clock.wallMs() + clockOffMs,
       bootMs: () => {
         this.lastReadNs = nowNs();
-        return systemHost.clock.bootMs();
+        return clock.bootMs() + clockOffMs;
       },
     };
   }

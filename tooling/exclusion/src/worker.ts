@@ -1,31 +1,45 @@
 /**
- * One process of the crew: node worker.ts FOLDER NAME MODE
+ * One process of the crew: node worker.ts FOLDER NAME MODE PLACE
  * It offers one input after the other to the one session and runs what it is granted, until its stdin ends; then it
  * runs what is left, and ends.
  */
 import { join } from "node:path";
 import { systemHost } from "@turnkeeper/kernel";
+import type { StateStore } from "@turnkeeper/state-store";
 import { createPeriodicScheduler } from "@turnkeeper/periodic-scheduler";
+import { openPostgresStore } from "@turnkeeper/state-store-postgres";
 import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
 import { acquireTurnLease, openProcessPresence } from "@turnkeeper/turn-lease";
 import { leaseBounds, modes, sessionId } from "./bounds.ts";
+import type { Place } from "./ground.ts";
 import { openRecorder } from "./history.ts";
 import { patiently, WorkerTurn } from "./turn.ts";
 import type { TurnDeps } from "./turn.ts";
 import { UnfencedWriter } from "./unfenced-writer.ts";
 import { WatchedHost, WatchedLeases } from "./watched-deps.ts";
 
-const [folder = "", name = "", wanted = ""] = process.argv.slice(2);
+const [folder = "", name = "", wanted = "", given = "{}"] = process.argv.slice(2);
 const mode = modes.find((one) => one === wanted) ?? "fenced";
 const path = join(folder, "state.db");
 
 let isOver = false;
 process.stdin.once("end", () => (isOver = true)).resume();
 
-const host = new WatchedHost();
+const place = JSON.parse(given) as Place;
+const host = new WatchedHost(place.host);
 const record = openRecorder(join(folder, "history"), name);
-const store = await openSqliteStore(path, { host: systemHost });
-const presence = await openProcessPresence({ host }, { socketFolder: join(folder, "sockets") });
+
+/** A way that says nothing for so long is cut: half of what a lease lasts is left to ask again. */
+const answerMs = leaseBounds.ttlMs / 2;
+
+const shared =
+  place.url === undefined ? undefined : await openPostgresStore(place.url, { host }, { answerMs, connectionsMax: 4 });
+const store: StateStore = shared ?? (await openSqliteStore(path, { host: systemHost }));
+const presence = await openProcessPresence(
+  { host },
+  { socketFolder: join(folder, `sockets${place.host?.name ?? ""}`), spansHosts: place.url !== undefined },
+);
+const wakeUps = shared?.listen((id) => void presence.wake(presence.identity, id));
 const scheduler = createPeriodicScheduler({ host });
 const leases = new WatchedLeases(store.leases, record);
 const deps = { store: leases, inbox: store.inbox, scheduler, host, presence };
@@ -62,7 +76,8 @@ async function runTurn(): Promise<string | undefined> {
 async function offer(inputId: string): Promise<void> {
   const request = { sessionId, inputId, text: inputId, onBusy: "wait", runner } as const;
   const answer = await patiently(record, () => store.inbox.offer(request));
-  if (answer.kind !== "accepted") throw new Error(`offer answered ${answer.kind}.`);
+  // Known: an answer that was lost on the way had said so before.
+  if (answer.kind !== "accepted" && answer.kind !== "known") throw new Error(`offer answered ${answer.kind}.`);
   record({ event: "accepted", inputId });
 }
 
@@ -78,6 +93,7 @@ while ((await runTurn()) !== undefined);
 
 registration[Symbol.dispose]();
 unfenced?.close();
+wakeUps?.[Symbol.dispose]();
 await scheduler.close();
 await presence.close();
 await store.close();
