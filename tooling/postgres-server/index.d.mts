@@ -15,6 +15,10 @@ export interface PostgresServer {
 export interface PostgresServerOptions {
   /** Whether commits wait for the disk. Default false: the tests of this repository kill the server, not the machine. */
   readonly fsync?: boolean;
+  /** The server's certificate and its key, as PEM: it then takes connections with TLS, and others too. */
+  readonly tls?: { readonly certificate: string; readonly key: string };
+  /** Who may come in how, as `pg_hba.conf` has it. Default: everybody of this machine, without a password. */
+  readonly admission?: string;
   /** More settings, as `postgresql.conf` names them. */
   readonly settings?: Readonly<Record<string, string>>;
 }

@@ -1,5 +1,14 @@
 import { execFileSync, spawn } from "node:child_process";
-import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -172,7 +181,15 @@ class Server {
   }
 }
 
-export async function startPostgres({ fsync = false, settings = {} } = {}) {
+/** Writes a file that the server alone may read, as it demands of keys; answers its path. */
+function fileOf(folder, user, name, text) {
+  const file = path.join(folder, name);
+  writeFileSync(file, text, { mode: 0o600 });
+  if (user.uid !== undefined) chownSync(file, user.uid, user.gid);
+  return file;
+}
+
+export async function startPostgres({ fsync = false, tls, admission, settings = {} } = {}) {
   const bin = findPostgres();
   if (bin === undefined) throw new Error("There are no binaries of PostgreSQL: install them, or set PG_BIN.");
   const user = runAs();
@@ -186,7 +203,14 @@ export async function startPostgres({ fsync = false, settings = {} } = {}) {
     { stdio: "pipe", cwd: folder, ...user },
   );
   const quick = fsync ? {} : { fsync: "off", full_page_writes: "off" };
-  const server = new Server(bin, folder, user, await freePort(), { ...quick, shared_buffers: "32MB", ...settings });
+  const own = { ...quick, shared_buffers: "32MB" };
+  if (tls) {
+    own.ssl = "on";
+    own.ssl_cert_file = fileOf(folder, user, "server.crt", tls.certificate);
+    own.ssl_key_file = fileOf(folder, user, "server.key", tls.key);
+  }
+  if (admission) own.hba_file = fileOf(folder, user, "admission.conf", admission);
+  const server = new Server(bin, folder, user, await freePort(), { ...own, ...settings });
   try {
     await server.start();
   } catch (error) {

@@ -112,28 +112,45 @@ async function bringUpToDate(client: pg.Client, schema: string, store: string): 
   return version;
 }
 
-/**
- * Makes the store's schema where it is missing and brings it up to date; answers its version. A schema that is up to
- * date is only looked at, so that a user who may not change it can open it. Tried once: throws `StatementFailed`.
- */
-export async function migrate(url: StoreUrl, options: ResolvedPostgresStoreOptions): Promise<number> {
-  const client = new pg.Client({
-    connectionString: url.connectionString,
-    connectionTimeoutMillis: 5_000,
-    fallback_application_name: "turnkeeper",
-  });
-  // Told by the statement that it stops.
-  client.on("error", () => {});
+/** `answerMs` absent: a statement may take as long as it takes. Throws `StatementFailed`. */
+async function connected<T>(
+  url: StoreUrl,
+  answerMs: number | undefined,
+  act: (client: pg.Client) => Promise<T>,
+): Promise<T> {
+  let client: pg.Client | undefined;
   try {
+    // In here too: files that the URL names are read now.
+    client = new pg.Client({
+      connectionString: url.connectionString,
+      connectionTimeoutMillis: 5_000,
+      fallback_application_name: "turnkeeper",
+      ...(answerMs === undefined ? {} : { query_timeout: answerMs }),
+    });
+    // Told by the statement that it stops.
+    client.on("error", () => {});
     await client.connect();
-    await checkServer(client, url.shown);
-    const version = await schemaVersion(client, options.schema);
-    checkKnown(version, url.shown);
-    return version === newestSchemaVersion() ? version : await bringUpToDate(client, options.schema, url.shown);
+    return await act(client);
   } catch (error) {
     if (CodedError.is(error)) throw error;
     throw new StatementFailed(phaseOf(error) === "refused" ? "refused" : "connect", error);
   } finally {
-    await client.end().catch(() => {});
+    // Not waited for: a server that says nothing does not say goodbye either.
+    void client?.end().catch(() => {});
   }
+}
+
+/**
+ * Makes the store's schema where it is missing and brings it up to date; answers its version. A schema that is up to
+ * date is only looked at, so that a user who may not change it can open it. Tried once: throws `StatementFailed`.
+ */
+export async function migrate(url: StoreUrl, { schema, answerMs }: ResolvedPostgresStoreOptions): Promise<number> {
+  const version = await connected(url, answerMs, async (client) => {
+    await checkServer(client, url.shown);
+    const found = await schemaVersion(client, schema);
+    checkKnown(found, url.shown);
+    return found;
+  });
+  if (version === newestSchemaVersion()) return version;
+  return await connected(url, undefined, (client) => bringUpToDate(client, schema, url.shown));
 }

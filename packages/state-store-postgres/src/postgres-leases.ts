@@ -114,7 +114,10 @@ function acquire(image: SessionImage, request: AcquireRequest, replay: SpoolRepl
   if (isHeld(row) && row.holder_id === holder.holderId) return repeatGrant(image, request, row);
   const admission = admit(image, request);
   if (admission.kind !== "free" && admission.kind !== "resumes") return admission;
-  if (begin && admission.kind === "free" && image.turn(begin.turnId))
+  const begun = begin && admission.kind === "free" ? image.turn(begin.turnId) : undefined;
+  // Asked again after an answer that was lost: the turn was begun, and ended by somebody else since.
+  if (begun?.holder_id === holder.holderId) return { kind: "nothing-to-run" };
+  if (begin && begun)
     throw storeError("STORE_CONTRACT", `Turn ${begin.turnId} of session ${sessionId} has begun before.`, begin);
 
   replay.absorb(image);

@@ -127,6 +127,22 @@ const meanings: readonly Meaning[] = [
   },
 ];
 
+/** The way to the server is there, and not to be trusted, or not as safe as was asked for. */
+const untrusted: Meaning = {
+  pattern: /^(CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|HOSTNAME_MISMATCH|ERR_TLS_|ERR_SSL_|EPROTO$)/,
+  code: "STORE_UNAVAILABLE",
+  what: "the server's certificate is not to be trusted",
+  next: "Give the certificate of its authority as sslrootcert, and the name that is in its own as the host; sslmode=verify-full asks for both.",
+};
+
+/** What the driver says, without a code, of a server that was asked for TLS and has none. */
+const withoutTls: Meaning = {
+  pattern: /does not support SSL/,
+  code: "STORE_UNAVAILABLE",
+  what: "the server has no TLS, which the URL asks for",
+  next: "Set it up there (ssl = on), or leave sslmode out of the URL where the way is safe without.",
+};
+
 const unreachable: Meaning = {
   pattern: /^/,
   code: "STORE_UNAVAILABLE",
@@ -146,7 +162,9 @@ const unanswered: Meaning = {
 function meaningOf(error: unknown, phase: Phase): Meaning {
   const code = codeOf(error);
   if (phase === "answer") return unanswered;
-  return (isSqlState(code) && meanings.find(({ pattern }) => pattern.test(code))) || unreachable;
+  if (isSqlState(code)) return meanings.find(({ pattern }) => pattern.test(code)) ?? unreachable;
+  if (untrusted.pattern.test(code)) return untrusted;
+  return error instanceof Error && withoutTls.pattern.test(error.message) ? withoutTls : unreachable;
 }
 
 /** Whether it may pass by itself. */

@@ -105,13 +105,13 @@ export class WakeUpListening {
   async #attend(url: StoreUrl): Promise<Outcome> {
     let hear = (): void => {};
     const heard = new Promise<"heard">((resolve) => (hear = () => resolve("heard")));
-    const connection = new WakeUpConnection(url, this.#host.timers, (payload) => {
-      if (payload === trial) hear();
-      else this.#ring(payload);
-    });
-    this.#connection = connection;
-    const ended = connection.ended.then(() => "failed" as const);
     try {
+      const connection = new WakeUpConnection(url, this.#host.timers, (payload) => {
+        if (payload === trial) hear();
+        else this.#ring(payload);
+      });
+      this.#connection = connection;
+      const ended = connection.ended.then(() => "failed" as const);
       await connection.listen(this.#options.schema);
       await this.#server.once("SELECT pg_notify($1, $2)", [this.#options.schema, trial]);
       const late = this.#pause(trialMs).then(() => "deaf" as const);
@@ -126,7 +126,7 @@ export class WakeUpListening {
       this.#tell(explain(cause, { attempt: "listen for wake-ups", store: url.shown, phase }).message);
       return "failed";
     } finally {
-      connection.destroy();
+      this.#connection?.destroy();
       this.#connection = undefined;
     }
   }

@@ -127,7 +127,10 @@ function acquire(tx: Transaction, request: AcquireRequest, replay: SpoolReplay):
   if (isHeld(row) && row.holder_id === holder.holderId) return repeatGrant(tx, request, row, session);
   const admission = admit(tx, request, row, session);
   if (admission.kind !== "free" && admission.kind !== "resumes") return admission;
-  if (session && begin && admission.kind === "free" && findTurn(tx, session, begin.turnId))
+  const begun = session && begin && admission.kind === "free" ? findTurn(tx, session, begin.turnId) : undefined;
+  // Asked again after an answer that was lost: the turn was begun, and ended by somebody else since.
+  if (begun?.holder_id === holder.holderId) return { kind: "nothing-to-run" };
+  if (begin && begun)
     throw storeError("STORE_CONTRACT", `Turn ${begin.turnId} of session ${sessionId} has begun before.`, begin);
 
   if (session) replay.absorb(tx, session);

@@ -81,7 +81,10 @@ export type AcquireResult =
   | { readonly kind: "behind"; readonly head: PendingInput }
   /** Nobody holds it, but its turn waits for answers, or for somebody who resumes it. */
   | { readonly kind: "suspended"; readonly turn: SuspendedTurn }
-  /** Free, and no input waits that this runner may run. Nothing was taken. Only with `begin`. */
+  /**
+   * Free, and no input waits that this runner may run, or this very request was granted before and somebody else has
+   * ended its turn since. Nothing was taken. Only with `begin`.
+   */
   | { readonly kind: "nothing-to-run" };
 
 export type RenewResult = { readonly kind: "renewed" } | { readonly kind: "lost"; readonly lease?: LeaseView };

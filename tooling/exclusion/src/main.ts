@@ -21,16 +21,11 @@ if (!ground) throw new Error(`--ground must be one of ${groundNames.join(", ")},
 const seconds = Number(values.seconds);
 
 /** So many of each in a minute, at least: what a machine manages that has four times as much other work. */
-const perMinute = {
-  grants: 40,
-  kills: 12,
-  stops: 20,
-  takeoversByDeath: 4,
-  takeoversByExpiry: 4,
-  staleRefusals: 4,
-  losses: 2,
-  ...(ground === "server" ? { serverKills: 3, cuts: 3, halfCloses: 3, delays: 3 } : {}),
-};
+const perMinute =
+  ground === "file"
+    ? { grants: 40, kills: 12, stops: 20, takeoversByDeath: 4, takeoversByExpiry: 4, staleRefusals: 4, losses: 2 }
+    : // The server is away for a third of the time, and of whom another host killed only the expiry tells.
+      { grants: 12, kills: 6, stops: 10, takeoversByExpiry: 2, serverKills: 3, cuts: 3, halfCloses: 3, delays: 3 };
 const floors = Object.fromEntries(
   Object.entries(perMinute).map(([name, count]) => [name, Math.ceil((count * Math.min(seconds, 60)) / 60)]),
 );

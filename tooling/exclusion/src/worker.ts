@@ -4,10 +4,11 @@
  * runs what is left, and ends.
  */
 import { join } from "node:path";
-import { systemHost } from "@turnkeeper/kernel";
+import { CodedError, systemHost } from "@turnkeeper/kernel";
 import type { StateStore } from "@turnkeeper/state-store";
 import { createPeriodicScheduler } from "@turnkeeper/periodic-scheduler";
 import { openPostgresStore } from "@turnkeeper/state-store-postgres";
+import type { PostgresStore } from "@turnkeeper/state-store-postgres";
 import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
 import { acquireTurnLease, openProcessPresence } from "@turnkeeper/turn-lease";
 import { leaseBounds, modes, sessionId } from "./bounds.ts";
@@ -32,8 +33,18 @@ const record = openRecorder(join(folder, "history"), name);
 /** A way that says nothing for so long is cut: half of what a lease lasts is left to ask again. */
 const answerMs = leaseBounds.ttlMs / 2;
 
-const shared =
-  place.url === undefined ? undefined : await openPostgresStore(place.url, { host }, { answerMs, connectionsMax: 4 });
+/** The server may be away when a worker begins. */
+async function openShared(url: string): Promise<PostgresStore> {
+  for (;;) {
+    try {
+      return await openPostgresStore(url, { host }, { answerMs, connectionsMax: 4 });
+    } catch (error) {
+      if (!CodedError.is(error, "STORE_UNAVAILABLE") && !CodedError.is(error, "STORE_BUSY")) throw error;
+    }
+  }
+}
+
+const shared = place.url === undefined ? undefined : await openShared(place.url);
 const store: StateStore = shared ?? (await openSqliteStore(path, { host: systemHost }));
 const presence = await openProcessPresence(
   { host },

@@ -68,7 +68,10 @@ export class MemoryLeases implements LeaseStore {
     if (isHeld(standing) && standing.held.holder.holderId === holder.holderId) return this.#repeat(standing, request);
     const admission = this.#admit(request);
     if (admission.kind !== "free" && admission.kind !== "resumes") return admission;
-    if (begin && admission.kind === "free" && state.sessions.get(sessionId)?.turns.has(begin.turnId))
+    const begun = begin && admission.kind === "free" && state.sessions.get(sessionId)?.turns.get(begin.turnId);
+    // Asked again after an answer that was lost: the turn was begun, and ended by somebody else since.
+    if (begun && begun.holder.holderId === holder.holderId) return { kind: "nothing-to-run" };
+    if (begun)
       throw storeError("STORE_CONTRACT", `Turn ${begin.turnId} of session ${sessionId} has begun before.`, begin);
 
     absorbSpool(state, sessionId);

@@ -155,6 +155,21 @@ export const turnCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "TURN-BEGIN-h",
+    title:
+      "an acquire repeated after an unknown outcome, whose turn was settled by somebody else meanwhile, has nothing to run; another holder is refused the turn",
+    async run({ open, host }) {
+      const store = await open();
+      await startTurn(store, "a", { ttlMs: 5_000 });
+      await host.advance(5_000);
+      const b = await startTurn(store, "b");
+      await store.turns.end({ grant: b.grant, turnId: b.turnId, outcome: "answered", release: true });
+      await offered(store, "a", "input-later");
+      assert.deepEqual(await changesNothing(store, () => ask(store, "a")), { kind: "nothing-to-run" });
+      await refuses(store, "STORE_CONTRACT", () => ask(store, "a#2", { begin: beginOf("a") }));
+    },
+  },
+  {
     id: "TURN-BEGIN-g",
     title: "a turn begins once: an acquire that names one of before is refused, and nothing is taken",
     async run({ open }) {
