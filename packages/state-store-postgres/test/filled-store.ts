@@ -26,14 +26,14 @@ export async function fillStore(admin: pg.Client, schema: string, sessionCount: 
     INSERT INTO turn (session_no, turn_id, fencing_token, holder_id, holder, started_at_ms, outcome, ended_at_ms, from_seq,
       through_seq)
     SELECT session_no, 'turn-' || session_no, 1, 'holder-' || session_no, '{"holderId":"h","pid":1,"host":"alpha"}',
-      created_at_ms, 'answered', created_at_ms, 1, 3 FROM session;
+      created_at_ms, 'answered', created_at_ms, 1, 3 FROM session WHERE session_id LIKE 'filled-%';
     INSERT INTO input (session_no, input_id, seq, text, digest, delivery, offered_at_ms, turn_id, ended_as, ended_at_ms)
     SELECT session_no, 'input-' || session_no, nextval('input_seq'), '"Good morning"', repeat('d', 43), 'turn',
-      created_at_ms, 'turn-' || session_no, 'answered', created_at_ms FROM session;
+      created_at_ms, 'turn-' || session_no, 'answered', created_at_ms FROM session WHERE session_id LIKE 'filled-%';
     INSERT INTO entry (session_no, seq, key, turn_id, body, digest, at_ms, place, folded)
     SELECT session_no, seq, 'turn-' || session_no || '/' || seq, 'turn-' || session_no, ${body}, repeat('d', 43),
       created_at_ms, seq, repeat('lorem ipsum ', 55)
-    FROM session, generate_series(1, 3) AS seq;
+    FROM session, generate_series(1, 3) AS seq WHERE session_id LIKE 'filled-%';
     RESET synchronous_commit`);
   // As autovacuum leaves them, soon after.
   await admin.query("VACUUM ANALYZE");
