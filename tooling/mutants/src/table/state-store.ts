@@ -231,8 +231,8 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
   {
     id: "turn-begun-twice",
     file: "memory/memory-leases",
-    find: 'if (begin && admission.kind === "free" && state.sessions.get(sessionId)?.turns.has(begin.turnId))',
-    replace: 'if (begin && state.sessions.get("")?.turns.has(begin.turnId))',
+    find: 'const begun = begin && admission.kind === "free" && state.sessions.get(sessionId)?.turns.get(begin.turnId);',
+    replace: 'const begun = begin && state.sessions.get("")?.turns.get(begin.turnId);',
     guards: "7.1",
     tests: ["conformance"],
   },
