@@ -1,12 +1,15 @@
 import type { Benchmark } from "./benchmark.ts";
 import { append } from "./benchmarks/append.ts";
 import { appendMany } from "./benchmarks/append-many.ts";
+import { firstToken } from "./benchmarks/first-token.ts";
 import { handOver } from "./benchmarks/hand-over.ts";
 import { busy } from "./benchmarks/busy.ts";
 import { holderKilled } from "./benchmarks/holder-killed.ts";
+import { http } from "./benchmarks/http.ts";
 import { lease } from "./benchmarks/lease.ts";
 import { load } from "./benchmarks/load.ts";
 import { progress } from "./benchmarks/progress.ts";
+import { sse } from "./benchmarks/sse.ts";
 import { step } from "./benchmarks/step.ts";
 import { stream } from "./benchmarks/stream.ts";
 import { timers } from "./benchmarks/timers.ts";
@@ -26,4 +29,7 @@ export const benchmarks: readonly Benchmark[] = [
   load,
   busy,
   timers,
+  http,
+  sse,
+  firstToken,
 ];
