@@ -111,6 +111,17 @@ describe("a client that comes back with Last-Event-ID", () => {
     ]);
   });
 
+  it("is told the end of a turn that is stopped after it came back, and the stop is answered at once", async () => {
+    const gateway = await openGateway([{ silentAfter: "Once upon" }]);
+    const posted = post(`${gateway.url}/v1/sessions/s/turns`, { input: "Hi" }, { accept: "text/event-stream" });
+    const before = await readEvents(await posted, (event) => event.type === "text.delta");
+    const again = await openStream(eventsUrl(gateway), before.at(-1)?.id);
+    expect((await post(`${gateway.url}/v1/sessions/s/stop`, {})).status).toBe(202);
+    const after = await readEvents(again, isFinished);
+    expect(after.at(-1)?.event).toMatchObject({ outcome: "interrupted", reason: "user-stop", text: "Once upon" });
+    expect(await gateway.store.leases.read("s")).toBeUndefined();
+  });
+
   it("from before its turn began is told all of that turn and nothing of the one before", async () => {
     const gateway = await openGateway([{ text: "first" }, { text: "second" }]);
     await streamedTurn(gateway, "i1");

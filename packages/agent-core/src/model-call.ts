@@ -49,6 +49,11 @@ const firstRetryMs = 500;
  * ends the request, and never the turn as the bound of silence would.
  */
 const argumentsSilenceMs = 300_000;
+/**
+ * A stream that always has a part at hand is read without leaving the microtasks: no timer, no signal and no stop would
+ * come through until its end. So many parts take a few milliseconds.
+ */
+const partsBetweenBreaths = 256;
 
 /**
  * How long before the same, or the rest of it, is asked for again; nothing where that is longer than a turn may wait.
@@ -95,6 +100,9 @@ export async function untilAborted<Value>(promise: Promise<Value>, signal: Abort
   }
 }
 
+/** Lets the event loop run whatever is due. */
+const breathe = ({ timers }: Host): Promise<void> => new Promise((resolve) => void timers.soon(resolve));
+
 /** Reads the stream to its end; on abort the pending read ends at once, whether or not the provider heard the signal. */
 async function readStream(
   deps: ModelCallDeps,
@@ -112,8 +120,10 @@ async function readStream(
     cancel(stuck);
   };
   let disarm = (): void => {};
+  let partCount = 0;
   try {
     for (let next = await parts.read(); !next.done; next = await parts.read()) {
+      if (++partCount % partsBetweenBreaths === 0) await breathe(deps.host);
       const event = reader.read(next.value);
       disarm();
       if (reader.isInArguments) disarm = deps.host.timers.after(argumentsMs, giveUp);

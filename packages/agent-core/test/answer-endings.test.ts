@@ -291,6 +291,21 @@ describe("arguments that stop coming", () => {
     });
   });
 
+  it.each([
+    ["nothing", ""],
+    ["an empty object", "{}"],
+  ])("end their request as well where the call was named and %s came of them", async (_what, delta) => {
+    const [named] = begun as [LanguageModelV3StreamPart];
+    const empty = stuck([named, { type: "tool-input-delta", id: "c", delta }]);
+    const { agent } = await bench.agent([empty, { text: "Never mind." }], {}, [add]);
+    const turn = agent.run("s", "go");
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "Never mind." });
+    expect((await bench.eventsOf(turn)).filter(({ type }) => type.startsWith("tool."))).toEqual([]);
+    expect(await bench.store.transcript.load("s")).toMatchObject({
+      entries: [{ body: { role: "user" } }, { body: { role: "assistant" } }],
+    });
+  });
+
   it("control: where no arguments have begun, the bound is the turn's own, and the turn is stopped", async () => {
     const { agent } = await bench.agent([stuck([]), { text: "never" }], {}, [add]);
     expect(await bench.finished(agent.run("s", "go"))).toMatchObject({ outcome: "interrupted", reason: "stalled" });

@@ -195,6 +195,38 @@ describe("a turn that asks for approval", () => {
     ]);
   });
 
+  it("has each call and each result once, in the store and in every request, however often it was resumed and by whom", async () => {
+    const first = await bench.agent([asking(call("a"), call("b", "look")), asking(call("c"))], {}, tools);
+    await suspended(first.agent);
+    await first.agent.answer("s", "a", { decision: "allow" });
+    await bench.host.advance(50);
+    await first.agent.close();
+    const { agent, model } = await bench.agent([asking(call("d")), { text: "done" }, { text: "next" }], {}, tools);
+    await agent.answer("s", "c", { decision: "allow" });
+    await bench.host.advance(50);
+    await agent.answer("s", "d", { decision: "deny" });
+    expect(await bench.finished(agent.run("s", "and?"))).toMatchObject({ outcome: "answered", text: "next" });
+    expect((await results()).map(({ callId }) => callId)).toEqual(["b", "a", "c", "d"]);
+    expect(ran).toEqual(["b", "a", "c"]);
+    expect(model.requests).toHaveLength(3);
+    const last = model.requests[2]?.prompt.flatMap(({ content }) => (typeof content === "string" ? [] : content)) ?? [];
+    for (const type of ["tool-call", "tool-result"] as const) {
+      const ids = last.flatMap((part) => (part.type === type ? [part.toolCallId] : []));
+      expect(ids.toSorted()).toEqual(["a", "b", "c", "d"]);
+    }
+  });
+
+  it("is stopped like any other once it goes on, by whoever asks", async () => {
+    const { agent } = await bench.agent([asking(call("a")), { silentAfter: "so" }], {}, tools);
+    const { turn } = await suspended(agent);
+    await agent.answer("s", "a", { decision: "allow" });
+    await bench.host.advance(50);
+    expect(await agent.stop("s", { by: "me" })).toMatchObject({ kind: "requested" });
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "interrupted", reason: "user-stop", by: "me" });
+    expect(ran).toEqual(["a"]);
+    expect((await results()).map(({ status }) => status)).toEqual(["ok"]);
+  });
+
   it("goes on where it is answered, if nobody lives who asked", async () => {
     const first = await bench.agent([asking(call("a"))], {}, tools);
     await suspended(first.agent);

@@ -267,6 +267,36 @@ describe("rule 7.20: the end of a child", () => {
   });
 });
 
+describe("a child whose session is removed", () => {
+  const danger = defineTool({
+    name: "danger",
+    description: "Asks.",
+    input: z.object({}),
+    needsApproval: true,
+    execute: async () => "ran",
+  });
+
+  it("while it waits for approval is told as a failed one to the call that waits for it", async () => {
+    const childs: ScriptedStep = { calls: [{ name: "danger", input: {} }] };
+    const { agent } = await agentWith([delegates("look"), { text: "Then so." }], childs, {}, [danger]);
+    const turn = agent.run("s", "go", { approval: "ask" });
+    await bench.host.advance(50);
+    const [child = ""] = await childIds();
+    expect(await bench.store.sessions.delete(child)).toMatchObject({ kind: "deleted" });
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "Then so." });
+    expect(await results()).toMatchObject([{ status: "ok", output: { outcome: "failed" } }]);
+    expect(await notices()).toMatchObject([{ state: "settled" }]);
+  });
+
+  it("while it runs is kept: whoever would remove it is told who has it", async () => {
+    const { turn } = await waitingForSilent();
+    const [child = ""] = await childIds();
+    expect(await bench.store.sessions.delete(child)).toMatchObject({ kind: "held" });
+    turn.stop({ hard: true });
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "interrupted" });
+  });
+});
+
 describe("a child that works", () => {
   it("LIVE-2: keeps its parent alive as long as it moves, however long that is", async () => {
     let beats = 0;

@@ -2,10 +2,11 @@ import { CodedError } from "@turnkeeper/kernel";
 import { verifyRecords } from "@turnkeeper/state-store";
 import type { Holder } from "@turnkeeper/state-store";
 import { openProcessPresence } from "@turnkeeper/turn-lease";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createAgent, reapTurns } from "../src/index.ts";
 import { scriptedModel } from "../src/testing/index.ts";
 import type { Bench } from "./bench.ts";
+import { failingStore } from "./failing-store.ts";
 import { benchOfEachTest } from "./fresh-bench.ts";
 
 let bench: Bench;
@@ -139,6 +140,33 @@ describe("a turn whose process died", () => {
     await deadHolder("s", "lost");
     await bench.host.advance(31_000);
     expect(await bench.store.turns.running()).toEqual([]);
+  });
+
+  it("is settled with all others once the store answers again, however often it failed while they were gone through", async () => {
+    const names = ["a", "b", "c"];
+    for (const name of names) await deadHolder(name, `lost-${name}`);
+    const store = failingStore(bench.store);
+    store.code = "STORE_UNAVAILABLE";
+    const warning = vi.spyOn(process, "emitWarning").mockReturnValue();
+    await bench.agent([], {}, [], undefined, store);
+    await bench.host.advance(40_000);
+    // The next round loses its store after its first settlement.
+    store.code = undefined;
+    const settle = bench.store.turns.settleForeign.bind(bench.store.turns);
+    bench.store.turns.settleForeign = async (grant) => {
+      const result = await settle(grant);
+      store.code = "STORE_UNAVAILABLE";
+      return result;
+    };
+    await bench.host.advance(31_000);
+    expect((await bench.store.turns.running()).length).toBe(2);
+    bench.store.turns.settleForeign = settle;
+    store.code = undefined;
+    await bench.host.advance(31_000);
+    warning.mockRestore();
+    expect(await bench.store.turns.running()).toEqual([]);
+    for (const name of names)
+      expect(await bench.store.inbox.read(name, `lost-${name}`)).toMatchObject({ end: "interrupted" });
   });
 
   it("rule 7.14: has its processes ended before the next turn's first side effect", async () => {

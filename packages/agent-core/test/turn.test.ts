@@ -1,5 +1,6 @@
 import { verifyRecords } from "@turnkeeper/state-store";
 import { describe, expect, it } from "vitest";
+import type { TurnEvent } from "../src/index.ts";
 import type { Bench } from "./bench.ts";
 import { benchOfEachTest } from "./fresh-bench.ts";
 
@@ -32,6 +33,32 @@ describe("a turn", () => {
     expect(records?.inputs).toMatchObject([{ inputId: turn.inputId, state: "settled", end: "answered" }]);
     expect(records?.entries.map((entry) => entry.body.role)).toEqual(["user", "assistant"]);
     expect(records && verifyRecords(records)).toEqual([]);
+  });
+
+  it("is stored whole when its last event is told, and when its reader leaves before that", async () => {
+    const { agent } = await bench.agent([{ text: "Good morning to you." }, { text: "And a good night." }]);
+    const { turns } = bench.store;
+    const end = turns.end.bind(turns);
+    turns.end = async (request) => {
+      await new Promise<void>((resolve) => void bench.host.timers.after(500, resolve));
+      return end(request);
+    };
+    const readUntil = async (text: string, type: TurnEvent["type"]): Promise<void> => {
+      for await (const event of agent.run("s", text)) if (event.type === type) return;
+    };
+    let stateAtLeave: string | undefined;
+    const last = readUntil("1", "turn.finished").then(async () => {
+      stateAtLeave = (await bench.store.sessions.records("s"))?.turns.map(({ state }) => state).join();
+    });
+    await bench.host.advance(1000);
+    await last;
+    expect(stateAtLeave).toBe("ended");
+    const early = readUntil("2", "text.delta");
+    await bench.host.advance(1000);
+    await early;
+    const records = await bench.store.sessions.records("s");
+    expect(records?.inputs).toMatchObject([{ end: "answered" }, { end: "answered" }]);
+    expect(records?.entries.map(({ body }) => body.role)).toEqual(["user", "assistant", "user", "assistant"]);
   });
 
   it("rule 7.21: gives the model the conversation so far, without loading what it knows already", async () => {
