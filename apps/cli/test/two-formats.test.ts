@@ -99,6 +99,22 @@ describe("a turn against an OpenAI-compatible server", () => {
 });
 
 describe("a turn against an Anthropic-format server", () => {
+  it("tells calls as the assistant's and results as the user's, step after step and in the next run", async () => {
+    const list = anthropicCall("list_files", '{"path":"."}');
+    const server = await serveModel(list, list, anthropicText("One file."), anthropicText("Yes."));
+    const home = makeHome("model: anthropic/test\n");
+    const env = { ANTHROPIC_API_KEY: "secret-key-5678", ANTHROPIC_BASE_URL: server.url };
+    for (const message of ["What is here?", "Sure?"])
+      expect(await runCli(["run", message, "--session", "s"], { home, env })).toMatchObject({ code: 0 });
+    const { messages = [] } = server.requests.at(-1)?.body ?? {};
+    const blocks = messages.flatMap(({ role, content }) =>
+      (content as readonly { readonly type: string }[]).map(({ type }) => `${role}: ${type}`),
+    );
+    const step = ["assistant: tool_use", "user: tool_result"];
+    expect(blocks).toEqual(["user: text", ...step, ...step, "assistant: text", "user: text"]);
+    expect(server.requests).toHaveLength(4);
+  });
+
   it("streams text and tool calls, and sends the key in that API's own header", async () => {
     const server = await serveModel(
       anthropicCall("list_files", '{"path":"."}'),
