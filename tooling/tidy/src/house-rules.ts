@@ -6,6 +6,7 @@ import { configTwins } from "./rules/config-twins.ts";
 import { declaredDependencies, dependencyVersions, oneSqlite } from "./rules/declared-dependencies.ts";
 import { noEnvironment } from "./rules/environment.ts";
 import { facesAreLists, namedExports, noBorrowedNames } from "./rules/faces.ts";
+import { failuresAreShown } from "./rules/failures-page.ts";
 import { tellingFileNames } from "./rules/file-names.ts";
 import { glossaryIsCurrent } from "./rules/glossary.ts";
 import { noSilentSkips, testsAssert } from "./rules/honest-tests.ts";
@@ -35,6 +36,7 @@ export const houseRules: readonly Rule[] = [
   invariantOwners,
   invariantWitnesses,
   protocolRulesShown,
+  failuresAreShown,
   facesAreLists,
   namedExports,
   noBorrowedNames,

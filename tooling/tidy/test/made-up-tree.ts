@@ -122,10 +122,20 @@ const glossary = `# Glossary
 | turn | one run | a step | turn | \`turn\` |
 `;
 
+const failures = `# Failures
+
+## Stuck
+
+| reported | here | shown by |
+| --- | --- | --- |
+| it never ends | it ends | \`packages/turn/test/turn.test.ts\` › rule 7.1: a turn ends |
+`;
+
 /** A small repository in which every rule is kept. */
 const healthy: Readonly<Record<string, string>> = {
   "ARCHITECTURE.md": architecture,
   "GLOSSARY.md": glossary,
+  "FAILURES.md": failures,
   "package.json": json({ private: true, license: "MIT", engines: { node: ">=20.19.0" } }),
   "tsconfig.json": json({
     files: [],
