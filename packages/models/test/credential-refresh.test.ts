@@ -76,6 +76,25 @@ describe("a token", () => {
     expect(api.requests).toHaveLength(6);
   });
 
+  it.each([400, 403, 429, 500])(
+    "that is not what a %d is about is not refreshed, and the next call sends it",
+    async (status) => {
+      const [tokens, file] = [await tokenServer(), tokenFile(fresh)];
+      let isRefused = true;
+      const api = await httpServer((_request, response) => {
+        if (isRefused) return json(status, { error: { message: "No." } })(response);
+        startStream(response);
+        response.end(bodyOf(chatText, "openai"));
+      });
+      const model = await modelAt(api.url, sourceOf(tokens, file));
+      expect(await codeOf(streamParts(model.languageModel))).toMatch(/^MODEL_/);
+      isRefused = false;
+      expect(answerOf(await streamParts(model.languageModel)).finish).toBe("stop");
+      expect(api.requests.map(({ headers }) => headers.authorization)).toEqual(["Bearer token-0", "Bearer token-0"]);
+      expect(tokens.posts).toHaveLength(0);
+    },
+  );
+
   it("that is refused with 401 is refreshed, and the same request goes out once more", async () => {
     const [tokens, file, api] = [await tokenServer(), tokenFile(fresh), await guardedServer(["token-1"])];
     const model = await modelAt(api.url, sourceOf(tokens, file));

@@ -137,6 +137,31 @@ describe("a status", () => {
     expect(error.message).toContain(`(HTTP ${status}, ${type})`);
   });
 
+  it.each<["chat" | "anthropic", string]>([
+    ["anthropic", "messages.2.content.0: unexpected `tool_use_id` found in `tool_result` blocks: toolu_1."],
+    ["anthropic", "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1."],
+    [
+      "chat",
+      "Invalid parameter: messages with role 'tool' must be a response to a preceding message with 'tool_calls'.",
+    ],
+    [
+      "chat",
+      "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.",
+    ],
+  ])(
+    "400 for calls and results that do not pair is the request's fault, not the key's: %s, %s",
+    async (format, message) => {
+      const type = "invalid_request_error";
+      const body = format === "chat" ? openaiError(message, type) : { type: "error", error: { type, message } };
+      const error = await failureAt((await reply(400, body)).url, format);
+      expect(describeModelError(error)).toMatchObject({
+        code: "MODEL_BAD_REQUEST",
+        retryable: false,
+        isOfRoute: false,
+      });
+    },
+  );
+
   it("400 for an account without credit is no malformed request", async () => {
     const message = "Your credit balance is too low to access the Anthropic API.";
     const server = await reply(400, { type: "error", error: { type: "invalid_request_error", message } });
