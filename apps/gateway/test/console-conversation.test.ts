@@ -56,11 +56,15 @@ describe("a conversation", () => {
   it("takes back what came of a request that is made again", () => {
     const tell = teller("t1");
     let seen = tell(emptyConversation, started);
+    seen = tell(seen, { type: "reasoning.delta", text: "Hm." });
     seen = tell(seen, delta("\n"));
     seen = tell(seen, { type: "model.retry", attempt: 1, delayMs: 10, reason: "it was cut off" });
+    expect(transcriptBlocks(seen, undefined)).toMatchObject([{ kind: "note" }]);
+    seen = tell(seen, { type: "reasoning.delta", text: "Well." });
     seen = tell(seen, delta("Good morning."));
     expect(transcriptBlocks(seen, undefined)).toMatchObject([
       { kind: "note", text: "The model is asked again, attempt 2: it was cut off" },
+      { kind: "thought", text: "Well." },
       { kind: "answer", text: "Good morning." },
     ]);
   });

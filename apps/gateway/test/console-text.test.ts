@@ -7,6 +7,7 @@ import { placeOf, sessionHash } from "../console/src/place.ts";
 import { prosePieces } from "../console/src/prose.ts";
 import { shortcutOf } from "../console/src/shortcut.ts";
 import { agoText, durationText } from "../console/src/time-text.ts";
+import { visibleText } from "../console/src/visible-text.ts";
 
 const turn = (rest: Partial<RunningTurn> = {}): RunningTurn => ({
   session: "s",
@@ -75,6 +76,12 @@ describe("what is told", () => {
     );
     expect(waitText({ progress: null }, 0)).toBe("");
   });
+});
+
+it("nothing hides in what a call asks for", () => {
+  expect(visibleText("rm \u202Etxt.exe\u2066 \u200B-rf\r\u0007\n\tend é 漢 😀")).toBe(
+    "rm ⟨U+202E⟩txt.exe⟨U+2066⟩ ⟨U+200B⟩-rf⟨U+000D⟩⟨U+0007⟩\n\tend é 漢 😀",
+  );
 });
 
 describe("a running turn", () => {

@@ -1,4 +1,5 @@
 import { durationText } from "../time-text.ts";
+import { visibleText } from "../visible-text.ts";
 import type { CallBlock, CallState } from "../transcript-blocks.ts";
 import { make, setAttribute, setText } from "./element.ts";
 import type { View } from "./element.ts";
@@ -17,10 +18,10 @@ const stateTexts: Readonly<Record<CallState, string>> = {
 /** Long results are in the store whole; the page shows as much as anybody reads. */
 const shownCharactersMax = 20_000;
 
-function wholeText(value: unknown): string {
+function wholeText(value: unknown, charactersMax = shownCharactersMax): string {
   const text = typeof value === "string" ? value : (JSON.stringify(value, undefined, 2) ?? "");
-  if (text.length <= shownCharactersMax) return text;
-  return `${text.slice(0, shownCharactersMax)}\n… ${text.length - shownCharactersMax} more characters`;
+  if (text.length <= charactersMax) return visibleText(text);
+  return `${visibleText(text.slice(0, charactersMax))}\n… ${text.length - charactersMax} more characters`;
 }
 
 /** What a call is about, in one line: its command, its path, else all of its input. */
@@ -79,11 +80,12 @@ export function callCard(answer: AnswerCall): View<CallBlock> {
       const { isArchived = false, isLate = false } = block;
       setAttribute(node, "data-state", block.state);
       setAttribute(node, "data-archived", isArchived);
-      setText(name, block.name);
-      setText(about, callSummary(block.input));
+      setText(name, visibleText(block.name));
+      setText(about, visibleText(callSummary(block.input)));
       const took = block.durationMs === undefined ? "" : ` · ${durationText(block.durationMs)}`;
       setText(state, `${isLate ? "late: " : ""}${stateTexts[block.state]}${took}`);
-      setText(input, wholeText(block.input));
+      // Whoever decides sees all of it, however long it is.
+      setText(input, wholeText(block.input, block.state === "asks" ? Number.POSITIVE_INFINITY : undefined));
       setText(output, block.output === undefined ? "" : wholeText(block.output));
       outputLabel.hidden = output.hidden = block.output === undefined || output.textContent === "";
       setText(note, block.note ?? "");
