@@ -3,7 +3,7 @@ import type { Host } from "@turnkeeper/kernel";
 import type { ResolvedModel } from "@turnkeeper/models";
 import { sharedScheduler } from "@turnkeeper/periodic-scheduler";
 import type { SharedScheduler } from "@turnkeeper/periodic-scheduler";
-import type { CallDecision, RequestStopResult, RunningTurn, StateStore } from "@turnkeeper/state-store";
+import type { CallAnswer, RequestStopResult, RunningTurn, StateStore } from "@turnkeeper/state-store";
 import { openProcessPresence } from "@turnkeeper/turn-lease";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
@@ -12,6 +12,8 @@ import type { Review } from "./background/background-reviews.ts";
 import { sessionTitles } from "./background/session-titles.ts";
 import type { ApprovalAnswer, ApprovalOutcome } from "./answer-approval.ts";
 import { compactionByHand } from "./compaction/compaction-by-hand.ts";
+import { withCallersTools } from "./call-settings.ts";
+import type { CallSettings } from "./call-settings.ts";
 import { readContextUsage } from "./context-usage.ts";
 import type { ContextUsage } from "./context-usage.ts";
 import { Conversations } from "./conversation.ts";
@@ -65,10 +67,12 @@ export interface AgentDeps extends MachineryDeps {
 }
 
 export interface Agent extends AsyncDisposable {
+  /** The model that answers, `PROVIDER/MODEL`. */
+  readonly modelId: string;
   /**
    * Runs one input on a session: accepted means stored, and a stored input has exactly one durable end. Answers at once
    * with the call; its events and its result follow. Throws `SESSION_ID_INVALID`, `INPUT_EMPTY`, `INPUT_TOO_LARGE`,
-   * `INPUT_ID_INVALID`, `OPTION_INVALID`, `TURN_REENTRANT` or `AGENT_CLOSED`, and nothing is stored then.
+   * `INPUT_ID_INVALID`, `OPTION_INVALID`, `TOOL_DUPLICATE`, `TURN_REENTRANT` or `AGENT_CLOSED`, and nothing is stored then.
    */
   run(sessionId: string, input: string, options?: RunOptions): Turn;
   /**
@@ -118,11 +122,8 @@ interface LoopParts {
   readonly onModelCall: (call: ModelCallReport) => void;
 }
 
-function decisionsOf(turn: RunningTurn | undefined): ReadonlyMap<string, CallDecision> {
-  const answered = (turn?.approvals ?? []).flatMap(({ callId, answer }) =>
-    answer ? [[callId, answer.decision] as const] : [],
-  );
-  return new Map(answered);
+function answersOf(turn: RunningTurn | undefined): ReadonlyMap<string, CallAnswer> {
+  return new Map((turn?.approvals ?? []).flatMap(({ callId, answer }) => (answer ? [[callId, answer] as const] : [])));
 }
 
 /** A turn of our loop that runs here. */
@@ -136,10 +137,17 @@ interface RunningLoop {
 const childSystem =
   "You are a subagent: you do one task for another agent, whose conversation you do not see. Do it with what you are given, and end with what you found or did: your last message is all that it is told.";
 
-/** The settings of a turn's loop: a child's are the agent's, but for what delegation says. */
-function loopOptions(options: ResolvedAgentOptions, isChild: boolean): ResolvedAgentOptions {
-  if (!isChild) return options;
+/** The settings of a turn's loop: the caller's join the agent's; a child's are the agent's, but for what delegation says. */
+function loopOptions(
+  options: ResolvedAgentOptions,
+  isChild: boolean,
+  { instructions, conversation }: CallSettings,
+): ResolvedAgentOptions {
   const { system, delegation } = options;
+  if (!isChild) {
+    const asked = instructions ? { system: [system, instructions].filter(Boolean).join("\n\n") } : {};
+    return { ...options, ...asked, ...(conversation ? { conversationOf: () => conversation } : {}) };
+  }
   const { maxIterations, budget } = delegation;
   // What its parent's conversation is, it is not.
   const conversationOf = undefined;
@@ -170,15 +178,16 @@ function loopBody(
     run: async (scope, start) => {
       reviews.cancel(scope.sessionId);
       const { conversation, soFar } = await conversations.upTo(start.input, start.revision);
-      const { approval, emit, isChild } = start;
+      const { approval, emit, isChild, settings = {} } = start;
+      const tools = withCallersTools(parts.tools, settings.tools);
       running.set(scope.sessionId, { conversation, clock: scope.clock, isChild });
       const delegation = new TurnDelegation(delegationDeps, delegationSettings, scope, start);
       const loop = new TurnLoop(
-        { ...parts, approval, delegation, decisions: decisionsOf(start.resumed), emit },
-        { ...loopOptions(options, isChild), silenceMs },
+        { ...parts, tools, approval, delegation, answers: answersOf(start.resumed), emit },
+        { ...loopOptions(options, isChild, settings), silenceMs, model: settings.model ?? {} },
         scope,
         conversation,
-        turnSoFar(soFar, parts.tools, options.guardrails),
+        turnSoFar(soFar, tools, options.guardrails),
       );
       return loop.run();
     },
@@ -252,7 +261,12 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
     await closeOwn();
   };
   return {
-    run: (sessionId, input, runOptions) => dispatcher.run(sessionId, input, runOptions),
+    modelId: deps.model.id,
+    run: (sessionId, input, runOptions) => {
+      // Refused before anything is stored.
+      withCallersTools(tools, runOptions?.settings?.tools);
+      return dispatcher.run(sessionId, input, runOptions);
+    },
     compact: (sessionId) => dispatcher.runWithoutInput(sessionId, compactionByHand(parts, resolved)),
     answer: (sessionId, callId, answer) => dispatcher.answer(sessionId, callId, answer),
     context: (sessionId) => readContextUsage(parts, resolved.compaction, checkedSessionId(sessionId)),

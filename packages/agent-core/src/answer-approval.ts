@@ -1,4 +1,4 @@
-import type { AnswerRequest, AnswerResult, CallDecision } from "@turnkeeper/state-store";
+import type { AnswerRequest, AnswerResult, CallDecision, JsonValue } from "@turnkeeper/state-store";
 import type { TurnDeps } from "./turn-machinery.ts";
 import { openQuestions } from "./open-questions.ts";
 
@@ -8,6 +8,11 @@ export interface ApprovalAnswer {
   readonly turnId?: string;
   /** Who decides, for people. Default: this process. */
   readonly by?: string;
+  /**
+   * With `allow`: the result of the call, which whoever answers has run. For the tools of a caller; any other is not
+   * run then either.
+   */
+  readonly output?: JsonValue;
 }
 
 export type ApprovalOutcome =

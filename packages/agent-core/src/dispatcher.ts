@@ -60,8 +60,8 @@ const reapEveryMs = 30_000;
 
 const inputIdPattern = /^[\x21-\x7e]{1,200}$/;
 
-function checkedInput(text: string, options: ResolvedAgentOptions): string {
-  if (text.trim() === "") throw new CodedError("INPUT_EMPTY", "The message is empty; say something.");
+function checkedInput(text: string, options: ResolvedAgentOptions, goesOn = false): string {
+  if (text.trim() === "" && !goesOn) throw new CodedError("INPUT_EMPTY", "The message is empty; say something.");
   const bytes = Buffer.byteLength(text);
   if (bytes > options.inputBytesMax) {
     throw new CodedError(
@@ -152,12 +152,13 @@ export class Dispatcher implements AsyncDisposable {
     const call = new TurnCall(this.#deps.host, {
       sessionId: checkedSessionId(sessionId),
       inputId: checkedInputId(options.inputId ?? this.#deps.host.random.id()),
-      text: checkedInput(input, this.#options),
+      text: checkedInput(input, this.#options, options.goesOn),
       onBusy,
       redirect: options.redirect ?? false,
       waitMs: checkedDuration("waitMs", options.waitMs, 0) ?? this.#options.waitMs,
       deadlineMs: checkedDuration("deadlineMs", options.deadlineMs, 1),
       approval: options.approval ?? "deny",
+      ...(options.settings === undefined ? {} : { settings: options.settings }),
     });
     return this.#begin(call);
   }
@@ -373,9 +374,8 @@ export class Dispatcher implements AsyncDisposable {
 
   /** Answers a call; where nobody lives who asked, the turn goes on here once nothing is open. */
   async answer(sessionId: string, callId: string, answer: ApprovalAnswer): Promise<ApprovalOutcome> {
-    const { decision, turnId, by = `pid ${this.#runner.pid}` } = answer;
-    const request = { sessionId: checkedSessionId(sessionId), callId, decision, by };
-    const outcome = await answerApproval(this.#deps, { ...request, ...(turnId === undefined ? {} : { turnId }) });
+    const by = answer.by ?? `pid ${this.#runner.pid}`;
+    const outcome = await answerApproval(this.#deps, { ...answer, sessionId: checkedSessionId(sessionId), callId, by });
     const isLeft = outcome.kind === "recorded" && outcome.openCallIds.length === 0 && !outcome.isResumed;
     if (!isLeft || !this.#deps.body.resumes || this.#closing.signal.aborted) return outcome;
     this.#runHere(sessionId);

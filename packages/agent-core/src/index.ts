@@ -2,6 +2,7 @@ export { createAgent } from "./agent.ts";
 export type { Agent, AgentDeps, MachineryDeps } from "./agent.ts";
 export { agentDefaults } from "./options.ts";
 export type { AgentOptions } from "./options.ts";
+export type { CallerTool, CallSettings, ModelSettings } from "./call-settings.ts";
 export type { WaitingRun } from "./dispatcher.ts";
 export type { CloseOptions } from "./session-runner.ts";
 export type { RunOptions, StopOptions, Turn } from "./turn-call.ts";

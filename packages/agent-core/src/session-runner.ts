@@ -5,6 +5,7 @@ import type { TurnLeaseResult } from "@turnkeeper/turn-lease";
 import { createProgressClock } from "@turnkeeper/turn-liveness";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
 import type { TurnInterrupt } from "@turnkeeper/interrupt";
+import type { CallSettings } from "./call-settings.ts";
 import type { TurnEvent, TurnEventBody } from "./events.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
 import type { Approval } from "./tool-call.ts";
@@ -25,6 +26,8 @@ export interface TurnStart {
   /** The transcript's revision before the input's own entry. */
   readonly revision: number;
   readonly approval: Approval;
+  /** What the caller asks it with; the last one's, where there are several. */
+  readonly settings?: CallSettings;
   /** It is the task of a child that runs for its parent's call. */
   readonly isChild: boolean;
   /** The turn as it goes on, with the answers that it waited for; absent for one that begins. */
@@ -265,8 +268,16 @@ export class SessionRunner {
         // What was asked once, and answered from elsewhere, is asked in the same way again.
         const approval = calls[0]?.request.approval ?? (resumed ? "ask" : "deny");
         const isChild = calls.some(({ request }) => request.parent !== undefined);
-        const going = resumed ? { resumed } : {};
-        const start = { input, revision: granted.revision, approval, isChild, emit, ...going };
+        const settings = calls.findLast(({ request }) => request.settings)?.request.settings;
+        const start = {
+          input,
+          revision: granted.revision,
+          approval,
+          isChild,
+          emit,
+          ...(settings ? { settings } : {}),
+          ...(resumed ? { resumed } : {}),
+        };
         const callers = calls.flatMap((call) => call.callers);
         return onBehalfOf(callers, () => this.#deps.body.run(scope, start));
       },

@@ -1,6 +1,7 @@
 import { CodedError, messageOf } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
-import type { CallDecision, JsonValue, ToolBody, ToolStatus } from "@turnkeeper/state-store";
+import type { CallAnswer, JsonValue, ToolBody, ToolStatus } from "@turnkeeper/state-store";
+import { isCallersTool } from "./call-settings.ts";
 import type { Delegate } from "./delegation/turn-delegation.ts";
 import { insideTurn } from "./reentry.ts";
 import { parseArguments } from "./tool-input.ts";
@@ -27,6 +28,8 @@ export type ApprovalPolicy = (call: PolicyCall) => Approval;
 /** What a call comes to before it starts. */
 export type CallVerdict =
   | { readonly kind: Approval }
+  /** Whoever was asked about it has run it. */
+  | { readonly kind: "run-elsewhere"; readonly output: JsonValue }
   /** The policy, or the tool's own word on it, threw. */
   | { readonly kind: "unclear"; readonly error: unknown };
 
@@ -120,23 +123,28 @@ async function settledOrDetached(deps: ToolRunDeps, running: Promise<Settled>): 
 export interface VerdictDeps {
   readonly policy: ApprovalPolicy | undefined;
   readonly approval: Approval;
-  /** What was decided on calls that this turn asked about, by call. */
-  readonly decisions: ReadonlyMap<string, CallDecision>;
+  /** What was answered on calls that this turn asked about, by call. */
+  readonly answers: ReadonlyMap<string, CallAnswer>;
 }
 
 const isDecidedByTool: ApprovalPolicy = ({ needsApproval }) => (needsApproval ? "ask" : "allow");
 
 /** What becomes of a call, by its tool, the policy, and what somebody has answered. Nothing runs yet. */
-export function verdictOf({ policy, approval, decisions }: VerdictDeps, call: PreparedCall): CallVerdict {
+export function verdictOf({ policy, approval, answers }: VerdictDeps, call: PreparedCall): CallVerdict {
   const { tool, parsed } = call;
+  const { decision, output } = answers.get(call.callId) ?? {};
+  // Whoever goes on with the turn may not know a tool that its caller brought.
+  if (decision === "allow" && output !== undefined) return { kind: "run-elsewhere", output };
   // It ends in an error of ours, and has nothing to ask for.
   if (!tool || parsed.kind === "invalid") return { kind: "allow" };
+  // Nothing of it runs here, so there is nothing to allow: its result is asked for.
+  if (isCallersTool(tool)) return { kind: decision ?? "ask" };
   // A list of tools forgets each tool's input type; the value was checked by that same tool's schema.
   const { name, needsApproval: own = false } = tool as ToolDefinition;
   try {
     const needsApproval = typeof own === "function" ? own(parsed.value) : own;
     const wanted = (policy ?? isDecidedByTool)({ name, input: parsed.value, needsApproval });
-    return { kind: wanted === "ask" ? (decisions.get(call.callId) ?? approval) : wanted };
+    return { kind: wanted === "ask" ? (decision ?? approval) : wanted };
   } catch (error) {
     return { kind: "unclear", error };
   }
@@ -198,6 +206,10 @@ export function notStarted(call: Pick<PreparedCall, "callId" | "name">, why = "t
 export async function runToolCall(deps: ToolRunDeps, call: PreparedCall, verdict: CallVerdict): Promise<ToolBody> {
   const settle = (settled: Settled): ToolBody => ({ role: "tool", callId: call.callId, name: call.name, ...settled });
   const { tool, parsed } = call;
+  if (verdict.kind === "run-elsewhere") {
+    deps.onStarted(call);
+    return settle({ status: "ok", output: verdict.output });
+  }
   if (parsed.kind === "invalid" || !tool) {
     deps.onStarted(call);
     return settle({ status: "error", output: parsed.kind === "invalid" ? parsed.message : "There is no such tool." });

@@ -1,6 +1,7 @@
 import type { Cancel, Host } from "@turnkeeper/kernel";
 import type { InterruptReason, OnBusy, ParentCall, SuspendedTurn, Usage } from "@turnkeeper/state-store";
 import { EventQueue } from "./event-queue.ts";
+import type { CallSettings } from "./call-settings.ts";
 import type { HolderView, RunOutcome, TurnEvent, TurnEventBody, TurnFinished } from "./events.ts";
 import { callingTurns } from "./reentry.ts";
 import type { TurnChain } from "./reentry.ts";
@@ -29,6 +30,13 @@ export interface RunOptions {
    * tells each, and it goes on once all are answered, by `answer` or from any other process. Default `deny`.
    */
   readonly approval?: Approval;
+  /**
+   * What the turn is asked with beside what the agent has. Counts where the turn runs for this call: one that another
+   * process takes over after a crash goes on without it.
+   */
+  readonly settings?: CallSettings;
+  /** The input may be empty: the model is asked to go on from what the session has. Default false. */
+  readonly goesOn?: boolean;
 }
 
 export interface StopOptions {
@@ -86,6 +94,7 @@ export interface CallRequest {
   readonly waitMs: number;
   readonly deadlineMs: number | undefined;
   readonly approval: Approval;
+  readonly settings?: CallSettings;
   /** The call that the session is made for. */
   readonly parent?: ParentCall;
 }

@@ -11,7 +11,8 @@ import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import { cacheScope } from "@turnkeeper/models";
 import type { CacheConversation, ModelFailure, ResolvedModel } from "@turnkeeper/models";
-import type { AssistantBody, CallDecision, EntryDraft, StateStore, ToolCallPart, Usage } from "@turnkeeper/state-store";
+import type { AssistantBody, CallAnswer, EntryDraft, StateStore, ToolCallPart, Usage } from "@turnkeeper/state-store";
+import type { ModelSettings } from "./call-settings.ts";
 import { contextLimits } from "./compaction/context-limits.ts";
 import { estimateTokens } from "./compaction/token-estimate.ts";
 import { TurnCompaction } from "./compaction/turn-compaction.ts";
@@ -46,8 +47,8 @@ export interface LoopDeps {
   readonly policy: ApprovalPolicy | undefined;
   readonly approval: Approval;
   readonly delegation?: TurnDelegation | undefined;
-  /** What was decided on the calls that this turn was suspended over. */
-  readonly decisions: ReadonlyMap<string, CallDecision>;
+  /** What was answered on the calls that this turn was suspended over. */
+  readonly answers: ReadonlyMap<string, CallAnswer>;
   readonly emit: (event: TurnEventBody) => void;
   readonly onModelCall: (call: ModelCallReport) => void;
 }
@@ -60,6 +61,7 @@ export interface LoopSettings {
   readonly modelAttempts: number;
   readonly toolConcurrency: number;
   readonly silenceMs: number;
+  readonly model: ModelSettings;
   readonly conversationOf: ((sessionId: string) => CacheConversation["declared"]) | undefined;
   readonly compaction: { readonly threshold: number | undefined; readonly contextTimeoutMs: number };
 }
@@ -193,6 +195,7 @@ export class TurnLoop {
     const model = this.#model;
     const { clock, interrupt } = this.#scope;
     const request: LanguageModelV3CallOptions = {
+      ...this.#modelSettings,
       prompt: this.#conversation.prompt(this.#settings.system),
       ...(this.#declarations.length > 0 ? { tools: this.#declarations } : {}),
       providerOptions: { turnkeeper: { cacheScope: this.#cacheScope } },
@@ -223,6 +226,14 @@ export class TurnLoop {
     );
     if (step.reader.usage) this.#addUsage(step.reader.usage);
     return step;
+  }
+
+  /** A call that is forced once would be forced for ever: what follows the first step may answer. */
+  get #modelSettings(): ModelSettings {
+    const { toolChoice, ...model } = this.#settings.model;
+    if (toolChoice === undefined || this.#declarations.length === 0) return model;
+    const isForced = toolChoice.type === "required" || toolChoice.type === "tool";
+    return isForced && this.#stepCount > 1 ? model : { ...model, toolChoice };
   }
 
   /**
@@ -339,8 +350,7 @@ export class TurnLoop {
     if (isCut && this.#mayGoOn(step))
       return this.#goOn(step, "The answer was cut at the model's output limit; the rest is asked for.", 0);
     const draft = this.#draftOf(step, { isPartial: isCut });
-    const detail = "The answer was cut at the model's output limit, again and again: it is not whole.";
-    const ending: TurnEnding = { outcome: "answered", ...(isCut ? { detail } : {}) };
+    const ending: TurnEnding = { outcome: "answered", ...this.#cutOf(step) };
     const isSpent = this.#budgetEnding() !== undefined;
     const mustGoOn = !isSpent && this.#answer.mustGoOn(step);
     if (!mustGoOn && (isSpent || !(await this.#steers.areWaiting())))
@@ -353,7 +363,19 @@ export class TurnLoop {
     return isNext ? { kind: "next" } : { kind: "end", ending };
   }
 
+  /** What an answer says of itself that is not whole. */
+  #cutOf({ reader: { finishReason } }: ModelStep): Pick<TurnEnding, "reason" | "detail"> {
+    if (finishReason === "content-filter")
+      return { reason: "content-filter", detail: "The provider's filter cut the answer: it is not whole." };
+    if (finishReason !== "length") return {};
+    const isWanted = this.#settings.model.maxOutputTokens !== undefined;
+    const where = isWanted ? "after as many tokens as were asked for" : "at the model's output limit, again and again";
+    return { reason: "output-limit", detail: `The answer was cut ${where}: it is not whole.` };
+  }
+
   #mayGoOn(step: ModelStep): boolean {
+    // A limit that the caller set is an end, not an accident.
+    if (step.reader.finishReason === "length" && this.#settings.model.maxOutputTokens !== undefined) return false;
     return this.#answer.mayGoOn(step) && this.#budgetEnding() === undefined;
   }
 

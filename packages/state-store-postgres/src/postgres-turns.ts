@@ -173,13 +173,14 @@ function suspend(image: SessionImage, request: SuspendRequest): SuspendResult {
   return { kind: "stopped", settled, ...handOver(image) };
 }
 
-function answer(image: SessionImage, { sessionId, callId, turnId, decision, by }: AnswerRequest): AnswerResult {
+function answer(image: SessionImage, request: AnswerRequest): AnswerResult {
+  const { sessionId, callId, turnId } = request;
   const row = image.session && image.newestTurn;
   if (!row || row.turn_id !== (turnId ?? row.turn_id)) return { kind: "nothing-asked" };
   const approvals = approvalsOf(row) ?? [];
   const known = approvals.find((asked) => asked.callId === callId)?.answer;
   if (known) return { kind: "already-answered", answer: known };
-  const answered = withAnswer(approvals, callId, { decision, by, atMs: image.atMs });
+  const answered = withAnswer(approvals, request, image.atMs);
   if (!answered || !isSuspended(row)) return { kind: "nothing-asked" };
   image.putTurn({ ...row, approvals: JSON.stringify(answered) });
   image.ring();

@@ -1,5 +1,5 @@
 /** The steps that several ports share: taking an input, ending a turn, handing a session over. */
-import { endByStop, firstWaiter, notStarted, takenEntry, unknownOutcome, wantsTurn } from "@turnkeeper/state-store";
+import { endByStop, firstWaiter, resultOfOpenCall, takenEntry, wantsTurn } from "@turnkeeper/state-store";
 import type {
   Grant,
   HandOver,
@@ -15,7 +15,7 @@ import { markTaken, queueOf, settleInput, takenBy, wakeInput } from "./input-row
 import { forgetPredecessors, rememberPredecessor } from "./lease-rows.ts";
 import type { SessionImage } from "./session-image.ts";
 import { storeError } from "./store-failure.ts";
-import { endTurn, isSuspended, suspendedTurn, turnHolder } from "./turn-rows.ts";
+import { approvalsOf, endTurn, isSuspended, suspendedTurn, turnHolder } from "./turn-rows.ts";
 import type { TurnEnd, TurnRow } from "./turn-rows.ts";
 
 /** Refuses a write whose turn does not run. Ask after the token: to a late holder a turn that is gone is a race, not a bug. */
@@ -47,16 +47,16 @@ export function closeTurn(image: SessionImage, row: TurnRow, end: TurnEnd): Sett
   const turnId = row.turn_id;
   const open = openCalls(image, turnId);
   const hasWaited = isSuspended(row);
+  const approvals = approvalsOf(row) ?? [];
+  const left = { approvals, state: hasWaited ? ("suspended" as const) : ("running" as const) };
   addEntries(
     image,
     turnId,
     open.map((call) =>
-      ownDraft(
-        image,
-        hasWaited
-          ? { key: `${turnId}/${call.callId}/not-run`, body: notStarted(call) }
-          : { key: `${turnId}/${call.callId}/unknown`, body: unknownOutcome(call) },
-      ),
+      ownDraft(image, {
+        key: `${turnId}/${call.callId}/${hasWaited ? "not-run" : "unknown"}`,
+        body: resultOfOpenCall(call, left),
+      }),
     ),
   );
   image.forgetCalls(turnId);

@@ -1,5 +1,5 @@
 /** The steps that several ports share: taking an input, ending a turn, handing a session over. */
-import { endByStop, firstWaiter, notStarted, takenEntry, unknownOutcome, wantsTurn } from "@turnkeeper/state-store";
+import { endByStop, firstWaiter, resultOfOpenCall, takenEntry, wantsTurn } from "@turnkeeper/state-store";
 import type {
   Grant,
   HandOver,
@@ -17,7 +17,7 @@ import { touchSession } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
 import { storeError } from "./store-failure.ts";
 import type { Transaction } from "./transaction.ts";
-import { doesRun, endTurn, findOpenTurn, isSuspended, suspendedTurn, turnHolder } from "./turn-rows.ts";
+import { approvalsOf, doesRun, endTurn, findOpenTurn, isSuspended, suspendedTurn, turnHolder } from "./turn-rows.ts";
 import type { TurnEnd, TurnRow } from "./turn-rows.ts";
 
 /**
@@ -68,14 +68,13 @@ export function closeTurn(tx: Transaction, session: SessionRow, row: TurnRow, en
   const turnId = row.turn_id;
   const open = openCalls(tx, session, turnId);
   const hasWaited = isSuspended(row);
+  const approvals = approvalsOf(row) ?? [];
+  const left = { approvals, state: hasWaited ? ("suspended" as const) : ("running" as const) };
   const results = open.map((call) =>
-    ownDraft(
-      tx,
-      session,
-      hasWaited
-        ? { key: `${turnId}/${call.callId}/not-run`, body: notStarted(call) }
-        : { key: `${turnId}/${call.callId}/unknown`, body: unknownOutcome(call) },
-    ),
+    ownDraft(tx, session, {
+      key: `${turnId}/${call.callId}/${hasWaited ? "not-run" : "unknown"}`,
+      body: resultOfOpenCall(call, left),
+    }),
   );
   addEntries(tx, session, turnId, results);
   forgetCalls(tx, session, turnId);

@@ -190,14 +190,15 @@ function suspend(tx: Transaction, { grant, turnId, callIds, usage, leavesProcess
   return { kind: "stopped", settled, ...handOver(tx, session) };
 }
 
-function answer(tx: Transaction, { sessionId, callId, turnId, decision, by }: AnswerRequest): AnswerResult {
+function answer(tx: Transaction, request: AnswerRequest): AnswerResult {
+  const { sessionId, callId, turnId } = request;
   const session = findSession(tx, sessionId);
   const row = session && findNewestTurn(tx, session);
   if (!session || !row || row.turn_id !== (turnId ?? row.turn_id)) return { kind: "nothing-asked" };
   const approvals = approvalsOf(row) ?? [];
   const known = approvals.find((asked) => asked.callId === callId)?.answer;
   if (known) return { kind: "already-answered", answer: known };
-  const answered = withAnswer(approvals, callId, { decision, by, atMs: tx.atMs });
+  const answered = withAnswer(approvals, request, tx.atMs);
   if (!answered || !isSuspended(row)) return { kind: "nothing-asked" };
   storeAnswers(tx, session, row.turn_id, answered);
   return { kind: "recorded", turn: { ...suspendedTurn(sessionId, row), approvals: answered } };

@@ -1,6 +1,8 @@
 /** Calls that wait for somebody to allow or deny them, while nobody holds their turn. */
-import type { Usage } from "./entry.ts";
+import { notStarted, unknownOutcome } from "./entry.ts";
+import type { ToolBody, Usage } from "./entry.ts";
 import type { Grant } from "./identity.ts";
+import type { JsonValue } from "./json.ts";
 import type { HandOver } from "./lease.ts";
 import type { EndRequest, OpenTurn, SettledTurn, StopRequest, SuspendedTurn } from "./turn.ts";
 
@@ -11,6 +13,8 @@ export interface CallAnswer {
   /** Who decided, for people: "turnkeeper approve, pid 4711", "http". */
   readonly by: string;
   readonly atMs: number;
+  /** The call's result, where whoever answered ran it: nobody else does then. */
+  readonly output?: JsonValue;
 }
 
 /** A call that somebody is or was asked about; what it is to do stands in the transcript. */
@@ -48,6 +52,8 @@ export interface AnswerRequest {
   readonly decision: CallDecision;
   /** Who decides, for people. */
   readonly by: string;
+  /** The result of a call that whoever answers has run. */
+  readonly output?: JsonValue;
 }
 
 export type AnswerResult =
@@ -71,12 +77,27 @@ export function endByStop(
   return { outcome: "interrupted", reason: stop.reason, detail, stop, ...(usage ? { usage } : {}) };
 }
 
-/** The calls of a turn with this one decided; undefined where it was not asked about, or was decided before. */
+/**
+ * What the transcript says of a call that its turn leaves open: the result that an answer brought, whoever was to go on
+ * with it; else that it never started, where nobody held the turn, or that its outcome is unknown.
+ */
+export function resultOfOpenCall(
+  call: { readonly callId: string; readonly name: string },
+  { approvals = [], state }: Pick<OpenTurn, "approvals" | "state">,
+): ToolBody {
+  const { callId, name } = call;
+  const { decision, output } = approvals.find((asked) => asked.callId === callId)?.answer ?? {};
+  if (decision === "allow" && output !== undefined) return { role: "tool", callId, name, status: "ok", output };
+  return state === "suspended" ? notStarted(call) : unknownOutcome(call);
+}
+
+/** The calls of a turn with one of them decided; undefined where it was not asked about, or was decided before. */
 export function withAnswer(
   approvals: readonly AskedCall[],
-  callId: string,
-  answer: CallAnswer,
+  { callId, decision, by, output }: AnswerRequest,
+  atMs: number,
 ): readonly AskedCall[] | undefined {
+  const answer: CallAnswer = { decision, by, atMs, ...(output === undefined ? {} : { output }) };
   const index = approvals.findIndex((asked) => asked.callId === callId && asked.answer === undefined);
   return index < 0 ? undefined : approvals.map((asked, at) => (at === index ? { ...asked, answer } : asked));
 }

@@ -1,6 +1,7 @@
 /** What an import makes of a session's records: whoever ran it elsewhere does not run it here. */
 import { CodedError } from "@turnkeeper/kernel";
-import { callsOf, notStarted, unknownOutcome } from "./entry.ts";
+import { resultOfOpenCall } from "./approval.ts";
+import { callsOf } from "./entry.ts";
 import type { Entry, ToolCallPart } from "./entry.ts";
 import type { StoreErrorCode } from "./errors.ts";
 import type { InputRecord, SettledInput } from "./inbox.ts";
@@ -75,17 +76,18 @@ function openCalls(entries: readonly Entry[], turnId: string): readonly ToolCall
 /** A result for each open call, behind everything else. */
 function closings(
   records: Pick<SessionRecords, "session" | "entries">,
-  { turnId, state }: OpenTurn,
+  turn: OpenTurn,
   atMs: number,
 ): readonly Entry[] {
   const { session, entries } = records;
+  const { turnId } = turn;
   const keys = new Set(entries.map(({ key }) => key));
   const lastSeq = Math.max(session.entryCount, entries.at(-1)?.seq ?? 0);
   return openCalls(entries, turnId).map((call, index) => {
     const wanted = `${turnId}/${call.callId}/unknown`;
     let key = wanted;
     for (let number = 2; keys.has(key); number++) key = `${wanted}/${number}`;
-    const body = state === "suspended" ? notStarted(call) : unknownOutcome(call);
+    const body = resultOfOpenCall(call, turn);
     const place = { key, seq: lastSeq + 1 + index, turnId };
     return { ...place, body, digest: digestOf(body), atMs, archived: false, late: false };
   });

@@ -21,7 +21,7 @@ export type {
   Usage,
   UserBody,
 } from "./entry.ts";
-export { callsOf, entryText, notStarted, takenEntry, unknownOutcome } from "./entry.ts";
+export { callsOf, entryText, takenEntry } from "./entry.ts";
 export type {
   Delivery,
   InboxStore,
@@ -89,7 +89,7 @@ export type {
   SuspendRequest,
   SuspendResult,
 } from "./approval.ts";
-export { endByStop, unansweredCalls, withAnswer } from "./approval.ts";
+export { endByStop, resultOfOpenCall, unansweredCalls, withAnswer } from "./approval.ts";
 export type {
   ImportResult,
   LastEntry,

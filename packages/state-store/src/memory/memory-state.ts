@@ -6,8 +6,8 @@ import type { Host } from "@turnkeeper/kernel";
 import { wantsTurn } from "../child.ts";
 import { firstWaiter, nowOf, standingOf, withPredecessor } from "../decisions.ts";
 import type { BootInstant, QueuedInput } from "../decisions.ts";
-import { endByStop, unansweredCalls } from "../approval.ts";
-import { callsOf, notStarted, takenEntry, unknownOutcome } from "../entry.ts";
+import { endByStop, resultOfOpenCall, unansweredCalls } from "../approval.ts";
+import { callsOf, takenEntry } from "../entry.ts";
 import type { EntryDraft } from "../entry.ts";
 import type { Grant, Holder } from "../identity.ts";
 import type { InputEnd, PendingInput, TakenInput } from "../inbox.ts";
@@ -218,12 +218,10 @@ export class MemoryState {
       session,
       turn.turnId,
       open.map((call) =>
-        this.#ownDraft(
-          session,
-          isSuspended
-            ? { key: `${turn.turnId}/${call.callId}/not-run`, body: notStarted(call) }
-            : { key: `${turn.turnId}/${call.callId}/unknown`, body: unknownOutcome(call) },
-        ),
+        this.#ownDraft(session, {
+          key: `${turn.turnId}/${call.callId}/${isSuspended ? "not-run" : "unknown"}`,
+          body: resultOfOpenCall(call, turn),
+        }),
       ),
     );
     const inputs = this.takenBy(session, turn.turnId);

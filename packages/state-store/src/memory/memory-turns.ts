@@ -156,15 +156,15 @@ export class MemoryTurns implements TurnStore {
     });
   }
 
-  async answer({ sessionId, callId, turnId, decision, by }: AnswerRequest): Promise<AnswerResult> {
+  async answer(request: AnswerRequest): Promise<AnswerResult> {
+    const { sessionId, callId, turnId } = request;
     const session = this.#state.sessions.get(sessionId);
     const turn = [...(session?.turns.values() ?? [])].at(-1);
     if (!session || !turn || turn.turnId !== (turnId ?? turn.turnId)) return { kind: "nothing-asked" };
     const { approvals = [] } = turn;
     const known = approvals.find((asked) => asked.callId === callId)?.answer;
     if (known) return { kind: "already-answered", answer: known };
-    const answer = { decision, by, atMs: this.#state.wallMs() };
-    const answered = turn.state === "suspended" ? withAnswer(approvals, callId, answer) : undefined;
+    const answered = turn.state === "suspended" ? withAnswer(approvals, request, this.#state.wallMs()) : undefined;
     if (turn.state !== "suspended" || !answered) return { kind: "nothing-asked" };
     const asking: SuspendedTurn = { ...turn, approvals: answered };
     session.turns.set(turn.turnId, asking);

@@ -161,6 +161,43 @@ export const approvalCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "APPROVAL-RESULT",
+    title: "an answer keeps the result that came with it, also after a crash, for whoever goes on with the turn",
+    async run({ open, reopen }) {
+      const store = await open();
+      await suspended(store);
+      const output = { rain: [1, "\u{1F327}"], none: null };
+      const request = { sessionId: session, callId: "call-1", decision: "allow", by: "somebody" } as const;
+      assert.equal((await store.turns.answer({ ...request, output })).kind, "recorded");
+      assert.equal((await store.turns.answer({ ...request, callId: "call-2", output: "" })).kind, "recorded");
+      const again = await reopen();
+      const resumed = await ask(again, "b", resuming("b"));
+      assert.equal(resumed.kind, "granted", `the turn was to go on: ${resumed.kind}`);
+      assert.deepEqual(
+        resumed.resumed?.approvals?.map(({ answer }) => answer?.output),
+        [output, ""],
+      );
+      const judged = { sessionId: session, holderId: holderOf("b").holderId, fencingToken: resumed.fencingToken };
+      assert.equal((await again.turns.settleForeign(judged)).kind, "settled");
+      assert.equal(await statusOf(again, "call-1"), `ok: ${JSON.stringify(output).slice(1, 8)}`);
+      await assertVerified(again);
+    },
+  },
+  {
+    id: "APPROVAL-RESULT-b",
+    title: "a result that an answer brought stands in the transcript, where its turn is stopped before it goes on",
+    async run({ open }) {
+      const store = await open();
+      await suspended(store);
+      const request = { sessionId: session, callId: "call-1", decision: "allow", by: "somebody" } as const;
+      await store.turns.answer({ ...request, output: "rained" });
+      await store.turns.requestStop(session, { hard: true, reason: "user-stop", by: "cli" });
+      assert.equal(await statusOf(store, "call-1"), 'ok: rained"');
+      assert.equal(await statusOf(store, "call-2"), "interrupted: Not run");
+      await assertVerified(store);
+    },
+  },
+  {
     id: "APPROVAL-ANSWER",
     title: "the first answer to a call counts, is kept over a crash, and only what was asked can be answered",
     async run({ open, reopen }) {

@@ -1,0 +1,193 @@
+import { CodedError } from "@turnkeeper/kernel";
+import { verifyRecords } from "@turnkeeper/state-store";
+import type { ToolBody } from "@turnkeeper/state-store";
+import { openProcessPresence } from "@turnkeeper/turn-lease";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { answerApproval, createAgent, defineTool } from "../src/index.ts";
+import type { Agent, CallerTool, TurnEvent } from "../src/index.ts";
+import { scriptedModel } from "../src/testing/index.ts";
+import type { Bench } from "./bench.ts";
+import { benchOfEachTest } from "./fresh-bench.ts";
+
+let bench: Bench;
+benchOfEachTest((fresh) => {
+  bench = fresh;
+});
+
+const weather: CallerTool = {
+  name: "weather",
+  description: "The weather.",
+  inputSchema: { type: "object", properties: { city: { type: "string" } } },
+};
+const settings = { tools: [weather] };
+const look = defineTool({
+  name: "look",
+  description: "Looks.",
+  input: z.strictObject({}),
+  execute: async () => "seen",
+});
+const asks = (id: string) => ({ id, name: "weather", input: { city: id } });
+
+async function results(): Promise<readonly ToolBody[]> {
+  const records = await bench.store.sessions.records("s");
+  if (!records) throw new Error("There is no session s.");
+  expect(verifyRecords(records)).toEqual([]);
+  return records.entries.flatMap(({ body }) => (body.role === "tool" ? [body] : []));
+}
+
+function begin(agent: Agent): { readonly events: TurnEvent[]; readonly turn: ReturnType<Agent["run"]> } {
+  const turn = agent.run("s", "go", { inputId: "one", settings });
+  const events: TurnEvent[] = [];
+  void (async () => {
+    for await (const event of turn) events.push(event);
+  })();
+  return { events, turn };
+}
+
+describe("a call's settings", () => {
+  it("reach the model with each request of its turn, and no other's", async () => {
+    const { agent, model } = await bench.agent(
+      [{ calls: [{ name: "look", input: {} }] }, { text: "done" }, { text: "plain" }],
+      { system: "You are kind." },
+      [look],
+    );
+    const asked = {
+      instructions: "Be short.",
+      model: { temperature: 0.5, toolChoice: { type: "required" as const } },
+    };
+    await bench.finished(agent.run("s", "go", { settings: asked }));
+    await bench.finished(agent.run("s", "again"));
+    const said = model.requests.map(({ prompt, temperature, toolChoice }) => [
+      prompt[0]?.content,
+      temperature,
+      toolChoice?.type,
+    ]);
+    expect(said).toEqual([
+      ["You are kind.\n\nBe short.", 0.5, "required"],
+      // A call that is forced once would be forced for ever.
+      ["You are kind.\n\nBe short.", 0.5, undefined],
+      ["You are kind.", undefined, undefined],
+    ]);
+  });
+
+  it("end an answer where they limit it, and the turn says that it is not whole", async () => {
+    const cut = {
+      parts: [
+        { type: "text-start" as const, id: "t" },
+        { type: "text-delta" as const, id: "t", delta: "Once upon" },
+        {
+          type: "finish" as const,
+          usage: {
+            inputTokens: { total: 1, noCache: 1, cacheRead: undefined, cacheWrite: undefined },
+            outputTokens: { total: 2, text: 2, reasoning: undefined },
+          },
+          finishReason: { unified: "length" as const, raw: "length" },
+        },
+      ],
+    };
+    const { agent, model } = await bench.agent([cut]);
+    const finished = await bench.finished(agent.run("s", "go", { settings: { model: { maxOutputTokens: 2 } } }));
+    expect(finished).toMatchObject({ outcome: "answered", reason: "output-limit", text: "Once upon" });
+    expect(model.requests).toHaveLength(1);
+  });
+
+  it("share a prompt cache with whoever declares the same conversation", async () => {
+    const { agent, model } = await bench.agent([{ text: "1" }, { text: "2" }, { text: "3" }]);
+    const conversation = { source: "test", key: "k", generation: 0 };
+    await bench.finished(agent.run("a", "go", { settings: { conversation } }));
+    await bench.finished(agent.run("b", "go", { settings: { conversation } }));
+    await bench.finished(agent.run("b", "go"));
+    const [first, second, third] = model.requests.map(({ providerOptions }) => providerOptions?.["turnkeeper"]);
+    expect(second).toEqual(first);
+    expect(third).not.toEqual(first);
+  });
+
+  it("go on without a new message where the caller says so, and say nothing in its place", async () => {
+    const { agent, model } = await bench.agent([{ text: "1" }, { text: "2" }]);
+    await bench.finished(agent.run("s", "go"));
+    expect(() => agent.run("s", "")).toThrow(CodedError);
+    expect(await bench.finished(agent.run("s", "", { goesOn: true }))).toMatchObject({ outcome: "answered" });
+    expect(JSON.stringify(model.requests[1]?.prompt)).toContain("Go on.");
+  });
+});
+
+describe("a tool of the caller's", () => {
+  it("suspends the turn over its calls, which go on with the results that the caller sends", async () => {
+    const steps = [{ calls: [asks("a"), { id: "l", name: "look", input: {} }, asks("b")] }, { text: "done" }];
+    const { agent, model } = await bench.agent(steps, {}, [look]);
+    const { events, turn } = begin(agent);
+    await bench.host.advance(50);
+    expect(model.requests[0]?.tools?.map(({ name }) => name)).toEqual(["look", "weather"]);
+    const asked = events.flatMap((event) => (event.type === "approval.requested" ? [event.callId] : []));
+    expect(asked).toEqual(["a", "b"]);
+    expect(await bench.store.leases.read("s")).toBeUndefined();
+    expect((await results()).map(({ callId }) => callId)).toEqual(["l"]);
+    await agent.answer("s", "a", { decision: "allow", output: "rain" });
+    await agent.answer("s", "b", { decision: "allow", output: { sun: true } });
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "done" });
+    expect(await results()).toMatchObject([
+      { callId: "l", output: "seen" },
+      { callId: "a", status: "ok", output: "rain" },
+      { callId: "b", status: "ok", output: { sun: true } },
+    ]);
+    expect(model.requests[1]?.tools?.map(({ name }) => name)).toEqual(["look", "weather"]);
+  });
+
+  it("PAIR-1: has a result for each call of a caller that never comes back, once the turn is stopped", async () => {
+    const { agent } = await bench.agent([{ calls: [asks("a"), asks("b")] }]);
+    const { turn } = begin(agent);
+    await bench.host.advance(50);
+    await agent.answer("s", "a", { decision: "allow", output: "rain" });
+    turn.stop({ hard: true, by: "test" });
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "interrupted", by: "test" });
+    expect((await results()).map(({ callId, status }) => [callId, status])).toEqual([
+      ["a", "ok"],
+      ["b", "interrupted"],
+    ]);
+  });
+
+  it("PAIR-1 control: without the stop that settles it a call has no result, and its turn stays open", async () => {
+    const { agent } = await bench.agent([{ calls: [asks("a")] }]);
+    begin(agent);
+    await bench.host.advance(50);
+    expect(await results()).toEqual([]);
+    expect((await bench.store.turns.running("s"))[0]?.turn.state).toBe("suspended");
+  });
+
+  it("needs no approval, and one that is merely allowed did not run anywhere", async () => {
+    const { agent } = await bench.agent([{ calls: [asks("a"), asks("b")] }, { text: "well" }]);
+    const { turn } = begin(agent);
+    await bench.host.advance(50);
+    await agent.answer("s", "a", { decision: "allow" });
+    await agent.answer("s", "b", { decision: "deny" });
+    await bench.finished(turn);
+    expect(await results()).toMatchObject([
+      { callId: "a", status: "error", output: "The caller did not send a result of this call." },
+      { callId: "b", status: "denied" },
+    ]);
+  });
+
+  it("is known by its result to a process that never had it", async () => {
+    const { agent } = await bench.agent([{ calls: [asks("a")] }]);
+    begin(agent);
+    await bench.host.advance(50);
+    await agent.close();
+    const presence = await openProcessPresence({ host: bench.host });
+    const answer = { sessionId: "s", callId: "a", decision: "allow" as const, by: "elsewhere", output: "rain" };
+    expect(await answerApproval({ store: bench.store, presence }, answer)).toMatchObject({ kind: "recorded" });
+    const model = scriptedModel([{ text: "done" }]);
+    const { store, host, scheduler } = bench;
+    const other = await createAgent({ store, host, scheduler, model });
+    expect(await bench.finished(other.run("s", "go", { inputId: "one" }))).toMatchObject({ text: "done" });
+    expect(await results()).toMatchObject([{ callId: "a", status: "ok", output: "rain" }]);
+    await other.close();
+  });
+
+  it("is refused with a name of the agent's, before anything is stored", async () => {
+    const { agent } = await bench.agent([], {}, [look]);
+    const run = () => agent.run("s", "go", { settings: { tools: [{ name: "look" }] } });
+    expect(run).toThrow(expect.objectContaining({ code: "TOOL_DUPLICATE" }));
+    expect(await bench.store.sessions.read("s")).toBeUndefined();
+  });
+});
