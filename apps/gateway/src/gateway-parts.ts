@@ -9,6 +9,7 @@ import type { ResolvedGatewayOptions } from "./gateway-options.ts";
 import type { LoopDelay } from "./loop-delay.ts";
 import type { Metrics } from "./metrics.ts";
 import type { OpenCalls } from "./open-calls.ts";
+import type { HandedTurns } from "./openai/handed-turns.ts";
 
 /** What the routes work with. */
 export interface GatewayParts {
@@ -22,6 +23,8 @@ export interface GatewayParts {
   readonly calls: OpenCalls;
   readonly streams: EventStreams;
   readonly live: LiveTurns;
+  /** Turns that wait for what OpenAI's clients make of their calls. */
+  readonly handed: HandedTurns;
   readonly metrics: Metrics;
   readonly loopDelay: LoopDelay;
   readonly options: ResolvedGatewayOptions;

@@ -18,6 +18,8 @@ import type { GatewayParts } from "./gateway-parts.ts";
 import { LoopDelay } from "./loop-delay.ts";
 import { Metrics } from "./metrics.ts";
 import { OpenCalls } from "./open-calls.ts";
+import { HandedTurns } from "./openai/handed-turns.ts";
+import { openAiRoutes } from "./openai/openai-routes.ts";
 import { documentRoute, probeRoutes } from "./probe-routes.ts";
 import type { Route } from "./route.ts";
 import { createServer } from "./server.ts";
@@ -54,6 +56,7 @@ const lastWordsMs = 1000;
 function allRoutes(parts: GatewayParts): readonly Route[] {
   const routes = [
     ...turnRoutes(parts),
+    ...openAiRoutes(parts),
     ...eventRoutes(parts),
     ...sessionRoutes(parts),
     ...probeRoutes(parts),
@@ -113,6 +116,7 @@ export async function startGateway(deps: GatewayDeps, options: GatewayOptions = 
     streams,
     loopDelay,
     live: new LiveTurns({ agent, store }),
+    handed: new HandedTurns(host),
     metrics: new Metrics({ agent, store, host, calls, streams, loopDelay }),
     options: resolved,
     isDraining: () => closing !== undefined,
@@ -120,6 +124,7 @@ export async function startGateway(deps: GatewayDeps, options: GatewayOptions = 
   const server = createServer(parts, allRoutes(parts));
   const closeOwn = async (): Promise<void> => {
     parts.live[Symbol.dispose]();
+    parts.handed[Symbol.dispose]();
     parts.metrics[Symbol.dispose]();
     loopDelay.close();
     if (deps.presence === undefined) await presence.close();

@@ -1,0 +1,74 @@
+import type { TurnFinished } from "@turnkeeper/agent-core";
+import type { GatewayParts } from "../gateway-parts.ts";
+import type { AnswerPiece, AnswerReader } from "./answer-reader.ts";
+import type { HandedTurns } from "./handed-turns.ts";
+
+export interface OpenAnswerDeps extends Pick<GatewayParts, "store"> {
+  readonly handed: HandedTurns;
+}
+
+export interface AnswerPlace {
+  /** The client named the session: it is durable, and its turn goes on without the client. */
+  readonly isNamed: boolean;
+  /** The session stays when the answer has ended. */
+  readonly isKept: boolean;
+}
+
+/** An answer on its way to its client. */
+export class OpenAnswer {
+  readonly #deps: OpenAnswerDeps;
+  readonly #reader: AnswerReader;
+  readonly #place: AnswerPlace;
+
+  constructor(deps: OpenAnswerDeps, reader: AnswerReader, place: AnswerPlace) {
+    this.#deps = deps;
+    this.#reader = reader;
+    this.#place = place;
+  }
+
+  get sessionId(): string {
+    return this.#reader.turn.sessionId;
+  }
+
+  get inputId(): string {
+    return this.#reader.turn.inputId;
+  }
+
+  get isKept(): boolean {
+    return this.#place.isKept;
+  }
+
+  get usage(): AnswerReader["usage"] {
+    return this.#reader.usage;
+  }
+
+  /** The client has gone: a turn that nobody can ask for any more is stopped, any other goes on. */
+  abandon(): void {
+    if (!this.#place.isKept) this.#reader.turn.stop({ hard: true, by: "openai client that went away" });
+  }
+
+  /** The answer, piece by piece; when the last one comes, nothing is left of a session that is not kept. */
+  async *pieces(): AsyncGenerator<AnswerPiece, void, undefined> {
+    for await (const piece of this.#reader.pieces()) {
+      if (piece.kind === "calls") await this.#handOver();
+      if (piece.kind === "end") await this.#forget();
+      yield piece;
+    }
+  }
+
+  /** A named session waits for the results. A fresh one cannot: the next request tells all of it anew. */
+  async #handOver(): Promise<void> {
+    if (this.#place.isNamed) return this.#deps.handed.add(this.sessionId, this.#reader);
+    await this.#stopped();
+    await this.#forget();
+  }
+
+  #stopped(): Promise<TurnFinished> {
+    this.#reader.turn.stop({ hard: true, by: "openai client that runs the calls" });
+    return this.#reader.turn.result;
+  }
+
+  async #forget(): Promise<void> {
+    if (!this.#place.isKept) await this.#deps.store.sessions.delete(this.sessionId);
+  }
+}

@@ -1,0 +1,43 @@
+import { createHash } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import { checkedSessionId } from "@turnkeeper/agent-core";
+import { unfit } from "./said.ts";
+
+type Policy = "wait" | "reject" | "interrupt";
+
+/** What a request says beside its body. */
+export interface RequestHeaders {
+  /** `X-Session-Id`: the durable session that it goes on with. */
+  readonly sessionId: string | undefined;
+  /** `X-Session-Key`: the conversation whose prompt cache it shares. */
+  readonly sessionKey: string | undefined;
+  /** `Idempotency-Key` or `X-Input-Id`. */
+  readonly inputId: string | undefined;
+  /** `X-On-Busy`. */
+  readonly onBusy: Policy;
+}
+
+const policies: ReadonlySet<string> = new Set<Policy>(["wait", "reject", "interrupt"]);
+
+function valueOf(headers: IncomingHttpHeaders, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+export function readHeaders(headers: IncomingHttpHeaders): RequestHeaders {
+  const onBusy = valueOf(headers, "x-on-busy") ?? "wait";
+  if (!policies.has(onBusy)) throw unfit("X-On-Busy", "X-On-Busy is wait, reject or interrupt.");
+  const sessionId = valueOf(headers, "x-session-id");
+  const sessionKey = valueOf(headers, "x-session-key");
+  if (sessionKey !== undefined && sessionKey.length > 200) throw unfit("X-Session-Key", "At most 200 characters.");
+  return {
+    sessionId: sessionId === undefined ? undefined : checkedSessionId(sessionId),
+    sessionKey,
+    inputId: valueOf(headers, "idempotency-key") ?? valueOf(headers, "x-input-id"),
+    onBusy: onBusy as Policy,
+  };
+}
+
+/** The session of a request that names none: one retry finds what the other made, by its idempotency key. */
+export const sessionIdOfKey = (inputId: string): string =>
+  `chat-${createHash("sha256").update(inputId).digest("hex").slice(0, 32)}`;
