@@ -82,6 +82,7 @@ const callersMistakes: ReadonlyMap<string, number> = new Map([
   ["INPUT_EMPTY", 400],
   ["INPUT_ID_INVALID", 400],
   ["OPTION_INVALID", 400],
+  ["TOOL_DUPLICATE", 400],
   ["INPUT_TOO_LARGE", 413],
 ]);
 

@@ -8,7 +8,7 @@ import { refusalOfTurn } from "./openai-error.ts";
 const headMs = 5000;
 
 /** A turn that came to nothing is a refusal; one that was cut after it had said something is told as it is. */
-function checkEnd(piece: AnswerPiece, hasText: boolean, isKept: boolean): void {
+export function checkEnd(piece: AnswerPiece, hasText: boolean, isKept: boolean): void {
   if (piece.kind !== "end" || piece.finished.outcome === "answered" || hasText) return;
   throw refusalOfTurn(piece.finished, isKept);
 }

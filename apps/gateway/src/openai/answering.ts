@@ -22,6 +22,8 @@ export interface Asked {
   readonly model: ModelSettings;
   /** Whether a session that nobody named is kept. */
   readonly isStored: boolean;
+  /** Whether the client can go on with such a session, and so come back with the results of its calls. */
+  readonly isResumable: boolean;
   /** The field that has the conversation: `messages`, `input`. */
   readonly param: string;
 }
@@ -75,7 +77,7 @@ export class Answering {
       parted.results.length > 0
         ? await this.#goOn(asked, sessionId, parted)
         : await this.#beginNamed(asked, sessionId, parted);
-    return new OpenAnswer(deps, reader, { isNamed: true, isKept: true });
+    return new OpenAnswer(deps, reader, { isResumable: true, isKept: true });
   }
 
   async #beginFresh(asked: Asked, { before, results, texts }: SplitConversation): Promise<OpenAnswer> {
@@ -91,7 +93,7 @@ export class Answering {
       const turn = await calls.run(sessionId, texts.join("\n\n"), options);
       const isKept = asked.isStored || inputId !== undefined;
       const deps = { ...this.#parts, handed: this.#handed };
-      return new OpenAnswer(deps, new AnswerReader(store, turn), { isNamed: false, isKept });
+      return new OpenAnswer(deps, new AnswerReader(store, turn), { isResumable: asked.isResumable, isKept });
     } catch (error) {
       if (inputId === undefined) await store.sessions.delete(sessionId);
       throw error;

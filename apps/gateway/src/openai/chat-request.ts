@@ -4,7 +4,7 @@ import type { Conversation, Said } from "./said.ts";
 import { unfit } from "./said.ts";
 
 /** Text, or parts of which only text can be said here. */
-export type Content = string | readonly { readonly type: string; readonly text?: string | undefined }[];
+type Content = string | readonly { readonly type: string; readonly text?: string | undefined }[];
 
 interface FunctionCall {
   readonly id: string;
@@ -64,7 +64,7 @@ export interface ChatBody {
   readonly prompt_cache_key?: string | null | undefined;
 }
 
-export const content: z.ZodType<Content> = z.union([
+const content: z.ZodType<Content> = z.union([
   z.string(),
   z.array(z.looseObject({ type: z.string(), text: z.string().optional() })).min(1),
 ]);
@@ -108,7 +108,11 @@ const toolChoice = z.union([
   z.looseObject({ type: z.literal("function"), function: z.looseObject({ name: toolName }) }),
 ]);
 
-const jsonFormat = {
+export const jsonFormat: {
+  readonly name: z.ZodType<string>;
+  readonly description: z.ZodType<string | null | undefined>;
+  readonly schema: z.ZodType<Record<string, unknown> | null | undefined>;
+} = {
   name: z.string(),
   description: z.string().nullish(),
   schema: z.record(z.string(), z.unknown()).nullish(),
@@ -154,7 +158,7 @@ export const chatRequest: z.ZodType<ChatBody> = z.looseObject({
   web_search_options: absent,
 });
 
-export function textOf(value: Content, param: string): string {
+function textOf(value: Content, param: string): string {
   if (typeof value === "string") return value;
   return value
     .map(({ type, text }, index) => {

@@ -77,6 +77,7 @@ export function chatRoutes(parts: GatewayParts, answering: Answering): readonly 
         tools: callersToolsOf(body),
         model: modelSettingsOf(body),
         isStored: body.store ?? false,
+        isResumable: false,
         param: "messages",
       });
       watchClient(reply, answer);

@@ -8,8 +8,8 @@ export interface OpenAnswerDeps extends Pick<GatewayParts, "store"> {
 }
 
 export interface AnswerPlace {
-  /** The client named the session: it is durable, and its turn goes on without the client. */
-  readonly isNamed: boolean;
+  /** The client can come back to the session: what it is to run is waited for. */
+  readonly isResumable: boolean;
   /** The session stays when the answer has ended. */
   readonly isKept: boolean;
 }
@@ -56,9 +56,9 @@ export class OpenAnswer {
     }
   }
 
-  /** A named session waits for the results. A fresh one cannot: the next request tells all of it anew. */
+  /** A session that the client can come back to waits for the results. In another the next request tells all of it anew. */
   async #handOver(): Promise<void> {
-    if (this.#place.isNamed) return this.#deps.handed.add(this.sessionId, this.#reader);
+    if (this.#place.isResumable) return this.#deps.handed.add(this.sessionId, this.#reader);
     await this.#stopped();
     await this.#forget();
   }

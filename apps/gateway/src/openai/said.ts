@@ -49,17 +49,16 @@ export function split(said: readonly Said[], param: string): SplitConversation {
 /** Refuses calls without results, and results without calls, as every provider would. */
 export function checkPairs(said: readonly Said[], param: string): void {
   let open = new Set<string>();
-  for (const [index, one] of said.entries()) {
-    const place = `${param}[${index}]`;
+  for (const one of said) {
     if (one.role === "tool") {
       if (!open.delete(one.callId))
-        throw unfit(place, `Result ${one.callId} answers no call of the assistant's message before it.`);
+        throw unfit(param, `Result ${one.callId} answers no call of the assistant's message before it.`);
       continue;
     }
-    if (open.size > 0) throw unfit(place, `These calls have no result: ${[...open].join(", ")}.`);
+    if (open.size > 0) throw unfit(param, `These calls have no result: ${[...open].join(", ")}.`);
     const callIds = one.role === "assistant" ? one.calls.map(({ callId }) => callId) : [];
     open = new Set(callIds);
-    if (open.size < callIds.length) throw unfit(place, "Two calls of the message have the same id.");
+    if (open.size < callIds.length) throw unfit(param, "Two calls of the message have the same id.");
   }
   if (open.size > 0) throw unfit(param, `These calls have no result: ${[...open].join(", ")}.`);
 }

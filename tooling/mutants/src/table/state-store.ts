@@ -751,4 +751,13 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
     tests: ["conformance"],
     only: "SESSION-TOKENS",
   },
+  {
+    id: "result-in-an-answer-dropped",
+    file: "approval",
+    find: 'if (decision === "allow" && output !== undefined) return { role: "tool", callId, name, status: "ok", output };',
+    replace: "",
+    guards: "PAIR-1",
+    tests: ["conformance"],
+    only: "APPROVAL-RESULT-b:",
+  },
 ]);
