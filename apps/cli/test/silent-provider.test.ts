@@ -2,13 +2,22 @@ import { describe, expect, it } from "vitest";
 import { runInside } from "./inside/command-line.ts";
 import { eventsOf, makeHome, typesOf } from "./outside/built-cli.ts";
 import { compatibleConfig, openAiStall, openAiText, serveModel } from "./outside/model-server.ts";
+import type { Answer } from "./outside/model-server.ts";
 
 const watchful = "agent:\n  turn_liveness: { timeout_s: 1.5, poll_s: 0.2 }\n";
+
+/** Says that it is there, again and again, and nothing of an answer. */
+const keepAlive: Answer = (response) => {
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  const beating = setInterval(() => response.write(": keep-alive\n\n"), 100);
+  response.once("close", () => clearInterval(beating));
+};
 
 describe("a provider that stops talking", () => {
   for (const [when, answer] of [
     ["before its first word", openAiStall()],
     ["in the middle of its answer", openAiStall("half an")],
+    ["and goes on with keep-alive comments", keepAlive],
   ] as const) {
     it(`${when}: the turn ends as stalled within its bound, and the session works at once`, async () => {
       const server = await serveModel(answer, openAiText("fine"));

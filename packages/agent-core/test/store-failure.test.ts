@@ -91,6 +91,31 @@ async function isClean(): Promise<void> {
 }
 
 describe("rule 7.5: a store that fails under a turn ends it, and what it had produced is kept for the next grant", () => {
+  it("ends the turn though a tool beside it never settles, when the lease is believed in no longer, and the agent closes", async () => {
+    const store = failingStore(bench.store);
+    const deaf = defineTool({
+      name: "deaf",
+      description: "Never settles.",
+      input: z.object({}),
+      execute: () => new Promise<never>(() => {}),
+    });
+    const calls: ScriptedStep = {
+      calls: [
+        { name: "break", input: {} },
+        { name: "deaf", input: {} },
+      ],
+    };
+    const { agent } = await bench.agent([calls], {}, [breaking(store, "STORE_REPLACED"), deaf], undefined, store);
+    const turn = agent.run("s", "go");
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "interrupted", reason: "lease-lost" });
+    // What a call beside it still brings can be kept, so it is waited for: as long as the session is surely ours.
+    expect(bench.host.clock.monotonicMs()).toBeLessThan(300_000);
+    let isClosed = false;
+    void agent.close().then(() => (isClosed = true));
+    await bench.host.advance(5000);
+    expect(isClosed).toBe(true);
+  });
+
   it("SPOOL-1: ends the turn before its next side effect, with what it had produced kept and brought back in order", async () => {
     const { store, finished, requestCount } = await brokenTurn("STORE_REPLACED");
     expect(finished).toMatchObject({
