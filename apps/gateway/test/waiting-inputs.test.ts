@@ -22,9 +22,9 @@ it("inputs that a dead process left are run by the gateway that starts next, eac
   }
 });
 
-it("a thousand sessions that wait are run a few at a time, and hold up no call that comes meanwhile", async () => {
+it("two hundred sessions that wait are run a few at a time, and hold up no call that comes meanwhile", async () => {
   const store = createMemoryStore({ host: systemHost });
-  const sessions = Array.from({ length: 1000 }, (_none, index) => `s${index}`);
+  const sessions = Array.from({ length: 200 }, (_none, index) => `s${index}`);
   for (const sessionId of sessions) {
     await store.inbox.offer({ sessionId, inputId: "i", text: "Hi", onBusy: "wait", runner: nobody });
     await store.inbox.abandon(sessionId, nobody.runnerId);
@@ -35,8 +35,8 @@ it("a thousand sessions that wait are run a few at a time, and hold up no call t
   const step = async ({ prompt }: { readonly prompt: unknown }): Promise<ScriptedStep> => {
     if (JSON.stringify(prompt).includes("a call")) return { text: "one" };
     mostCount = Math.max(mostCount, ++runningCount);
-    // From the hundredth on they wait for the call to be answered.
-    await (++begunCount < 100 ? new Promise((resolve) => setImmediate(resolve)) : isCallAnswered);
+    // From the fiftieth on they wait for the call to be answered.
+    await (++begunCount < 50 ? new Promise((resolve) => setImmediate(resolve)) : isCallAnswered);
     runningCount--;
     return { text: "one" };
   };
