@@ -1,4 +1,3 @@
-import { messageOf } from "@turnkeeper/kernel";
 import { homedir } from "node:os";
 import { complain } from "./command-io.ts";
 import type { CommandIo } from "./command-io.ts";
@@ -64,8 +63,8 @@ async function tellFailure(error: unknown, io: CommandIo, telling: Telling): Pro
   try {
     return await tellByCode(error, io, telling);
   } catch (failure) {
-    // What tells it could not be loaded: then it is told as it is.
-    complain(io, oneLine(messageOf(error)));
+    // What tells it could not be loaded: then it is told as it is, without the kernel, which no --help is to load.
+    complain(io, oneLine(error instanceof Error ? error.message : String(error)));
     return isExhaustion(failure) ? tellExhaustion(io) : exitCode.failed;
   }
 }
