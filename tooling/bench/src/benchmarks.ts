@@ -9,6 +9,7 @@ import { http } from "./benchmarks/http.ts";
 import { lease } from "./benchmarks/lease.ts";
 import { load } from "./benchmarks/load.ts";
 import { progress } from "./benchmarks/progress.ts";
+import { server } from "./benchmarks/server.ts";
 import { sse } from "./benchmarks/sse.ts";
 import { step } from "./benchmarks/step.ts";
 import { stream } from "./benchmarks/stream.ts";
@@ -28,6 +29,7 @@ export const benchmarks: readonly Benchmark[] = [
   appendMany,
   load,
   busy,
+  server,
   timers,
   http,
   sse,

@@ -19,6 +19,23 @@ export interface Peers {
     ): Promise<{ unlock(): Promise<void>; extend(ttlMs: number): Promise<{ unlock(): Promise<void> }> }>;
   };
   ioredis: { readonly Redis: new (options: { readonly path: string }) => { quit(): Promise<unknown> } };
+  "graphile-worker": {
+    readonly Logger: new (factory: () => () => void) => object;
+    readonly makeWorkerUtils: (options: object) => Promise<{
+      migrate(): Promise<void>;
+      addJob(task: string, payload: object): Promise<unknown>;
+      release(): Promise<void>;
+    }>;
+    readonly runTaskListOnce: (options: object, tasks: object, client: unknown) => Promise<unknown>;
+  };
+  "pg-boss": new (options: object) => {
+    start(): Promise<unknown>;
+    createQueue(name: string): Promise<unknown>;
+    send(name: string, data: object): Promise<unknown>;
+    fetch(name: string): Promise<readonly { readonly id: string }[]>;
+    complete(name: string, id: string): Promise<unknown>;
+    stop(options: object): Promise<unknown>;
+  };
   "toad-scheduler": {
     readonly ToadScheduler: new () => { addSimpleIntervalJob(job: unknown): void; removeById(id: string): unknown };
     readonly SimpleIntervalJob: new (
