@@ -12,6 +12,7 @@ import type { Approval } from "./tool-call.ts";
 import { onBehalfOf } from "./reentry.ts";
 import { reportDefect } from "./defect.ts";
 import { withKnownOutcome } from "./unknown-outcome.ts";
+import { stampedEvent } from "./stamped-event.ts";
 import { requestStop } from "./stop.ts";
 import type { StopOptions, TurnCall } from "./turn-call.ts";
 import { conductTurn } from "./turn-machinery.ts";
@@ -226,10 +227,8 @@ export class SessionRunner {
       throw new CodedError("STORE_CONTRACT", `The grant of session ${this.#sessionId} began no turn.`);
     }
     const calls = this.#waiting.take(input.inputId);
-    const observe = (event: TurnEventBody): void => {
-      const at = new Date(this.#deps.host.clock.wallMs()).toISOString();
-      this.#deps.observe({ ...event, sessionId: this.#sessionId, turnId, at });
-    };
+    const observe = (event: TurnEventBody): void =>
+      this.#deps.observe(stampedEvent(event, this.#sessionId, turnId, this.#deps.host.clock.wallMs()));
     const emit = (event: TurnEventBody): void => {
       for (const call of calls) call.emit(event);
       observe(event);

@@ -7,6 +7,7 @@ import { callingTurns } from "./reentry.ts";
 import type { TurnChain } from "./reentry.ts";
 import type { Approval } from "./tool-call.ts";
 import { openQuestions } from "./open-questions.ts";
+import { stampedEvent } from "./stamped-event.ts";
 
 export interface RunOptions {
   /** The caller's idempotency key. Default: a fresh id. */
@@ -184,12 +185,7 @@ export class TurnCall {
   }
 
   emit(body: TurnEventBody): TurnEvent {
-    const event: TurnEvent = {
-      ...body,
-      sessionId: this.request.sessionId,
-      ...(this.#turnId === undefined ? {} : { turnId: this.#turnId }),
-      at: new Date(this.#host.clock.wallMs()).toISOString(),
-    };
+    const event = stampedEvent(body, this.request.sessionId, this.#turnId, this.#host.clock.wallMs());
     this.#events.push(event);
     return event;
   }
