@@ -1,0 +1,263 @@
+import { virtualHost } from "@turnkeeper/kernel/testing";
+import { createPeriodicScheduler } from "@turnkeeper/periodic-scheduler";
+import { createMemoryStore, verifyRecords } from "@turnkeeper/state-store";
+import type { CallDecision, StateStore } from "@turnkeeper/state-store";
+import { virtualProcesses } from "@turnkeeper/turn-lease/testing";
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { z } from "zod";
+import { answerApproval, createAgent, defineTool } from "../src/index.ts";
+import type { Agent, AnyTool } from "../src/index.ts";
+import { scriptedModel } from "../src/testing/index.ts";
+import type { ScriptedStep } from "../src/testing/index.ts";
+
+const anyStep: fc.Arbitrary<ScriptedStep> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc
+      .array(fc.constantFrom("danger", "look", "change", "rewrite"), { minLength: 1, maxLength: 4 })
+      .map((names) => ({ calls: names.map((name) => ({ name, input: {} })) })),
+  },
+  { weight: 1, arbitrary: fc.constant<ScriptedStep>({ text: "An answer." }) },
+);
+
+type Move =
+  | { readonly kind: "answer"; readonly which: number; readonly decision: CallDecision }
+  | { readonly kind: "stop"; readonly hard: boolean }
+  /** A process dies between two of its steps. */
+  | { readonly kind: "crash" }
+  /** Another one comes: with the same message, with one of its own, or to serve whoever waits. */
+  | { readonly kind: "come"; readonly as: "repeat" | "message" | "server" }
+  | { readonly kind: "wait"; readonly ms: number };
+
+const anyMove: fc.Arbitrary<Move> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant("answer" as const),
+      which: fc.nat({ max: 3 }),
+      decision: fc.constantFrom<CallDecision[]>("allow", "allow", "deny"),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("stop" as const), hard: fc.boolean() }) },
+  { weight: 2, arbitrary: fc.constant({ kind: "crash" as const }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant("come" as const),
+      as: fc.constantFrom("repeat" as const, "message" as const, "server" as const),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("wait" as const), ms: fc.constantFrom(1, 7, 60, 700, 6000) }) },
+);
+
+interface Life {
+  readonly agent: Agent;
+  /** It ends as by SIGKILL: nothing that it asks of its store, and no tool that it starts, comes to anything any more. */
+  kill(): void;
+}
+
+/** One session, and processes that come and go on it. */
+class Play {
+  readonly host = virtualHost();
+  readonly store = createMemoryStore({ host: this.host });
+  readonly ran: string[] = [];
+  readonly #processes = virtualProcesses({ host: this.host });
+  readonly #lives: Life[] = [];
+  #count = 0;
+  readonly inputIds = new Set<string>();
+
+  async start(steps: readonly ScriptedStep[]): Promise<Life> {
+    let isDead = false;
+    const never = new Promise<never>(() => {});
+    const port = <Port extends object>(one: Port): Port =>
+      new Proxy(one, {
+        get: (target, name) => {
+          const member: unknown = Reflect.get(target, name, target);
+          if (typeof member !== "function") return member;
+          return async (...args: unknown[]): Promise<unknown> => {
+            if (isDead) return never;
+            const answer = (await Reflect.apply(member, target, args)) as unknown;
+            return isDead ? never : answer;
+          };
+        },
+      });
+    const { sessions, leases, transcript, inbox, turns, spool } = this.store;
+    const store: StateStore = {
+      sessions: port(sessions),
+      leases: port(leases),
+      transcript: port(transcript),
+      inbox: port(inbox),
+      turns: port(turns),
+      spool: port(spool),
+      close: async () => {},
+    };
+    const tool = (name: string, needsApproval: boolean, concurrency: "shared" | "exclusive"): AnyTool =>
+      defineTool({
+        name,
+        description: "Notes that it ran.",
+        input: z.object({}),
+        needsApproval,
+        concurrency,
+        execute: async (_input, { callId, turnId }) => {
+          if (isDead) return never;
+          this.ran.push(`${turnId}/${callId}`);
+          await new Promise<void>((resolve) => void this.host.timers.after(25, resolve));
+          return "done";
+        },
+      });
+    const tools = [
+      tool("danger", true, "shared"),
+      tool("look", false, "shared"),
+      tool("change", true, "exclusive"),
+      tool("rewrite", false, "exclusive"),
+    ];
+    const presence = this.#processes.start({ instanceId: `p${this.#count++}` });
+    const model = scriptedModel(Array.from({ length: 60 }, (_, index) => steps[index] ?? { text: "So be it." }));
+    const scheduler = createPeriodicScheduler({ host: this.host });
+    const deps = { store, model, tools, host: this.host, scheduler, presence };
+    const agent = await createAgent(deps, { maxIterations: 8, lease: { ttlMs: 5000, renewEveryMs: 1000 } });
+    const life: Life = {
+      agent,
+      kill: () => {
+        isDead = true;
+        presence.kill();
+      },
+    };
+    this.#lives.push(life);
+    return life;
+  }
+
+  send({ agent }: Life, inputId: string): Promise<unknown> {
+    this.inputIds.add(inputId);
+    return agent.run("s", `message ${inputId}`, { inputId, approval: "ask" }).result;
+  }
+
+  async openTurn() {
+    return (await this.store.turns.running("s"))[0]?.turn;
+  }
+
+  /** Whoever sees the question, in a process that has nothing else to do with it. */
+  async answer(which: number, decision: CallDecision): Promise<string | undefined> {
+    const turn = await this.openTurn();
+    const open = turn?.state === "suspended" ? turn.approvals.filter(({ answer }) => !answer) : [];
+    const callId = open[which % Math.max(1, open.length)]?.callId;
+    if (!turn || callId === undefined) return undefined;
+    const presence = this.#processes.start({ instanceId: `p${this.#count++}` });
+    const request = { sessionId: "s", turnId: turn.turnId, callId, decision, by: "somebody" };
+    const outcome = await answerApproval({ store: this.store, presence }, request);
+    expect(outcome.kind).toBe("recorded");
+    return decision;
+  }
+
+  /** Answers whether there was one. */
+  crash(): boolean {
+    const life = this.#lives.shift();
+    life?.kill();
+    return life !== undefined;
+  }
+
+  get last(): Life | undefined {
+    return this.#lives.at(-1);
+  }
+}
+
+it("rule 7.19: whoever dies, answers or stops in between: pairs whole, inputs ended once, nothing run twice or unasked", async () => {
+  const reached = new Map<string, number>();
+  const reach = (what: string): void => void reached.set(what, (reached.get(what) ?? 0) + 1);
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(anyStep, { minLength: 1, maxLength: 4 }),
+      fc.array(anyMove, { minLength: 6, maxLength: 14 }),
+      async (script, moves) => {
+        const play = new Play();
+        void play.send(await play.start(script), "i0");
+        await play.host.advance(20);
+        for (const [index, move] of moves.entries()) {
+          const state = (await play.openTurn())?.state ?? "free";
+          switch (move.kind) {
+            case "answer": {
+              const decision = await play.answer(move.which, move.decision);
+              if (decision !== undefined) reach(decision);
+              break;
+            }
+            case "stop":
+              if (play.last) void play.last.agent.stop("s", { hard: move.hard });
+              reach(`stop while ${state}`);
+              break;
+            case "crash":
+              if (play.crash()) reach(`crash while ${state}`);
+              break;
+            case "come": {
+              const life = await play.start(script);
+              reach(`${move.as} while ${state}`);
+              if (move.as === "server") void life.agent.runWaiting();
+              else void play.send(life, move.as === "repeat" ? "i0" : `i${index + 1}`);
+              break;
+            }
+            case "wait":
+              await play.host.advance(move.ms);
+          }
+          await play.host.advance(3);
+        }
+        // The last one finds whatever was left, and every question is answered from here on.
+        while (play.crash());
+        const last = await play.start([]);
+        let isOver = false;
+        void play.send(last, "end").then(() => (isOver = true));
+        for (let step = 0; !isOver; step++) {
+          if (step > 400) throw new Error("It does not end.");
+          await play.answer(0, "allow");
+          await play.host.advance(step < 20 ? 5 : 250);
+        }
+        for (let step = 0; (await play.openTurn()) ?? (await play.store.inbox.pending("s")).length > 0; step++) {
+          if (step > 400) throw new Error("Something is left.");
+          await play.answer(0, "allow");
+          await play.host.advance(250);
+        }
+
+        const records = await play.store.sessions.records("s");
+        expect(records && verifyRecords(records)).toEqual([]);
+        for (const inputId of play.inputIds) {
+          const input = await play.store.inbox.read("s", inputId);
+          // One that died before its message was stored was never promised anything.
+          if (input) expect(input).toMatchObject({ state: "settled" });
+        }
+        expect(new Set(play.ran).size).toBe(play.ran.length);
+        const ran = new Set(play.ran);
+        for (const { turnId, approvals = [], ...turn } of records?.turns ?? []) {
+          if (approvals.length > 0) reach(`asked, ${turn.state === "ended" ? turn.outcome : turn.state}`);
+          for (const { callId, answer } of approvals)
+            if (answer?.decision !== "allow") expect([...ran]).not.toContain(`${turnId}/${callId}`);
+        }
+        const statuses = new Map(
+          (records?.entries ?? []).flatMap(({ turnId, body }) =>
+            body.role === "tool" ? [[`${turnId}/${body.callId}`, body.status] as const] : [],
+          ),
+        );
+        // Who was allowed, and whose turn came to its answer, has run; who was denied is told so.
+        for (const turn of records?.turns ?? []) {
+          if (turn.state !== "ended" || turn.outcome !== "answered") continue;
+          for (const { callId, answer } of turn.approvals ?? [])
+            expect([callId, statuses.get(`${turn.turnId}/${callId}`)]).toEqual([
+              callId,
+              answer?.decision === "allow" ? "ok" : "denied",
+            ]);
+        }
+        for (const { turnId, body } of records?.entries ?? []) {
+          if (body.role !== "tool" || !ran.has(`${turnId}/${body.callId}`)) continue;
+          expect(["ok", "interrupted", "unknown"]).toContain(body.status);
+          expect(JSON.stringify(body.output)).not.toContain("Not run");
+        }
+        play.host.reboot();
+      },
+    ),
+    { numRuns: 100 },
+  );
+  const wanted = [
+    ["allow", "deny", "asked, answered", "asked, interrupted"],
+    ["crash while suspended", "stop while suspended", "crash while running", "stop while running"],
+    ["repeat while suspended", "message while suspended", "server while suspended"],
+  ].flat();
+  expect(wanted.filter((what) => !reached.has(what))).toEqual([]);
+}, 240_000);
