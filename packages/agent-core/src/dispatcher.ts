@@ -4,7 +4,6 @@ import type {
   InputRecord,
   LeaseView,
   OfferResult,
-  ParentCall,
   RequestStopResult,
   Runner,
   SuspendedTurn,
@@ -27,7 +26,8 @@ import { checkedSessionId } from "./session-id.ts";
 import { leaveToOthers, SessionRunner } from "./session-runner.ts";
 import type { CloseOptions, RunnerDeps, TurnBody } from "./session-runner.ts";
 import { requestStop } from "./stop.ts";
-import type { Approval } from "./tool-call.ts";
+import { requestOfChild, requestOfRun, requestWithoutInput } from "./call-request.ts";
+import type { CallRequest, ChildTask } from "./call-request.ts";
 import { TurnCall } from "./turn-call.ts";
 import type { RunOptions, StopOptions, Turn } from "./turn-call.ts";
 import type { TurnDeps } from "./turn-machinery.ts";
@@ -40,52 +40,12 @@ export interface WaitingRun {
   readonly onRoom?: () => void;
 }
 
-/** What a tool call hands to a child. */
-export interface ChildTask {
-  /** New. */
-  readonly sessionId: string;
-  readonly text: string;
-  readonly parent: ParentCall;
-  /** Who may run the child's tools: whoever may run the parent's. */
-  readonly approval: Approval;
-  readonly deadlineMs: number | undefined;
-}
-
 export interface DispatcherDeps extends TurnDeps {
   readonly body: TurnBody;
 }
 
 /** A dead holder in somebody's way is found at once; this is for the sessions that nobody asks for. */
 const reapEveryMs = 30_000;
-
-const inputIdPattern = /^[\x21-\x7e]{1,200}$/;
-
-function checkedInput(text: string, options: ResolvedAgentOptions, goesOn = false): string {
-  if (text.trim() === "" && !goesOn) throw new CodedError("INPUT_EMPTY", "The message is empty; say something.");
-  const bytes = Buffer.byteLength(text);
-  if (bytes > options.inputBytesMax) {
-    throw new CodedError(
-      "INPUT_TOO_LARGE",
-      `The message has ${bytes} bytes; at most ${options.inputBytesMax} are taken. Put it in a file and name the file.`,
-    );
-  }
-  // A lone surrogate has no UTF-8 form: it would come back from the store as something else.
-  return text.toWellFormed();
-}
-
-function checkedInputId(inputId: string): string {
-  if (inputIdPattern.test(inputId)) return inputId;
-  throw new CodedError(
-    "INPUT_ID_INVALID",
-    `Not an input id: ${JSON.stringify(inputId.slice(0, 60))}. Use 1 to 200 printable ASCII characters without spaces.`,
-  );
-}
-
-function checkedDuration(option: string, valueMs: number | undefined, leastMs: number): number | undefined {
-  if (valueMs === undefined || (Number.isFinite(valueMs) && valueMs >= leastMs)) return valueMs;
-  const message = `Run option ${option}: expected a finite number of milliseconds of at least ${leastMs}, got ${String(valueMs)}.`;
-  throw new CodedError("OPTION_INVALID", message, { context: { option } });
-}
 
 /**
  * Brings inputs to their durable ends: stores each before it is acknowledged, gives it to the runner of its session
@@ -149,22 +109,12 @@ export class Dispatcher implements AsyncDisposable {
     this.#refuseClosed();
     const { onBusy = "wait" } = options;
     if (onBusy === "wait" || onBusy === "interrupt") refuseReentry(sessionId);
-    const call = new TurnCall(this.#deps.host, {
-      sessionId: checkedSessionId(sessionId),
-      inputId: checkedInputId(options.inputId ?? this.#deps.host.random.id()),
-      text: checkedInput(input, this.#options, options.goesOn),
-      onBusy,
-      redirect: options.redirect ?? false,
-      waitMs: checkedDuration("waitMs", options.waitMs, 0) ?? this.#options.waitMs,
-      deadlineMs: checkedDuration("deadlineMs", options.deadlineMs, 1),
-      approval: options.approval ?? "deny",
-      ...(options.settings === undefined ? {} : { settings: options.settings }),
-    });
-    return this.#begin(call);
+    return this.#begin(requestOfRun(this.#deps.host, this.#options, { ...options, sessionId, input }));
   }
 
   /** Whatever turns made the call wait for its end. */
-  #begin(call: TurnCall): Turn {
+  #begin(request: CallRequest): Turn {
+    const call = new TurnCall(this.#deps.host, request);
     const wait = beginWait(call.request.sessionId);
     void call.turn.result.then(() => wait[Symbol.dispose]());
     this.#track(this.#start(call));
@@ -172,35 +122,15 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   /** Runs a child's task as the first turn of its session, which is made for it. */
-  runChild({ sessionId, text, parent, approval, deadlineMs }: ChildTask): Turn {
+  runChild(task: ChildTask): Turn {
     this.#refuseClosed();
-    const call = new TurnCall(this.#deps.host, {
-      sessionId,
-      inputId: this.#deps.host.random.id(),
-      text: checkedInput(text, this.#options),
-      onBusy: "wait",
-      redirect: false,
-      waitMs: this.#options.waitMs,
-      deadlineMs: checkedDuration("deadlineMs", deadlineMs, 1),
-      approval,
-      parent,
-    });
-    return this.#begin(call);
+    return this.#begin(requestOfChild(this.#deps.host, this.#options, task));
   }
 
   /** Runs work that nobody sent a message for as a turn of its own, where the session is free at once. */
   runWithoutInput(sessionId: string, body: InputlessBody): Turn {
     this.#refuseClosed();
-    const call = new TurnCall(this.#deps.host, {
-      sessionId: checkedSessionId(sessionId),
-      inputId: this.#deps.host.random.id(),
-      text: "",
-      onBusy: "reject",
-      waitMs: 0,
-      deadlineMs: undefined,
-      approval: "deny",
-      redirect: false,
-    });
+    const call = new TurnCall(this.#deps.host, requestWithoutInput(this.#deps.host, sessionId));
     this.#track(this.#conductWithoutInput(call, body));
     return call.turn;
   }

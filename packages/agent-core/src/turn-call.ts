@@ -1,5 +1,6 @@
 import type { Cancel, Host } from "@turnkeeper/kernel";
-import type { InterruptReason, OnBusy, ParentCall, SuspendedTurn, Usage } from "@turnkeeper/state-store";
+import type { InterruptReason, OnBusy, SuspendedTurn, Usage } from "@turnkeeper/state-store";
+import type { CallRequest } from "./call-request.ts";
 import { EventQueue } from "./event-queue.ts";
 import type { CallSettings } from "./call-settings.ts";
 import type { HolderView, RunOutcome, TurnEvent, TurnEventBody, TurnFinished } from "./events.ts";
@@ -84,20 +85,6 @@ function mergeDeltas(left: TurnEvent, right: TurnEvent): TurnEvent | undefined {
   if (left.type === "reasoning.delta" && right.type === "reasoning.delta")
     return { ...left, text: left.text + right.text };
   return undefined;
-}
-
-export interface CallRequest {
-  readonly sessionId: string;
-  readonly inputId: string;
-  readonly text: string;
-  readonly onBusy: OnBusy;
-  readonly redirect: boolean;
-  readonly waitMs: number;
-  readonly deadlineMs: number | undefined;
-  readonly approval: Approval;
-  readonly settings?: CallSettings;
-  /** The call that the session is made for. */
-  readonly parent?: ParentCall;
 }
 
 /** What whoever is responsible for a call does about it. */

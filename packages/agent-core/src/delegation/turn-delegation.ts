@@ -18,7 +18,7 @@ import type { SharedScheduler } from "@turnkeeper/periodic-scheduler";
 import type { StateStore } from "@turnkeeper/state-store";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
 import type { RunOutcome, TurnEventBody, TurnFinished } from "../events.ts";
-import type { ChildTask } from "../dispatcher.ts";
+import type { ChildTask } from "../call-request.ts";
 import type { Approval } from "../tool-call.ts";
 import type { Turn } from "../turn-call.ts";
 import type { TurnScope } from "../turn-machinery.ts";

@@ -1,0 +1,115 @@
+import { CodedError } from "@turnkeeper/kernel";
+import type { Host } from "@turnkeeper/kernel";
+import type { OnBusy, ParentCall } from "@turnkeeper/state-store";
+import type { CallSettings } from "./call-settings.ts";
+import type { ResolvedAgentOptions } from "./options.ts";
+import { checkedSessionId } from "./session-id.ts";
+import type { Approval } from "./tool-call.ts";
+import type { RunOptions } from "./turn-call.ts";
+
+/** What a call asks for, checked and with nothing left open. */
+export interface CallRequest {
+  readonly sessionId: string;
+  readonly inputId: string;
+  readonly text: string;
+  readonly onBusy: OnBusy;
+  readonly redirect: boolean;
+  readonly waitMs: number;
+  readonly deadlineMs: number | undefined;
+  readonly approval: Approval;
+  readonly settings?: CallSettings;
+  /** The call that the session is made for. */
+  readonly parent?: ParentCall;
+}
+
+/** What a tool call hands to a child. */
+export interface ChildTask {
+  /** New. */
+  readonly sessionId: string;
+  readonly text: string;
+  readonly parent: ParentCall;
+  /** Who may run the child's tools: whoever may run the parent's. */
+  readonly approval: Approval;
+  readonly deadlineMs: number | undefined;
+}
+
+const inputIdPattern = /^[\x21-\x7e]{1,200}$/;
+
+function checkedInput(text: string, { inputBytesMax }: ResolvedAgentOptions, goesOn = false): string {
+  if (text.trim() === "" && !goesOn) throw new CodedError("INPUT_EMPTY", "The message is empty; say something.");
+  const bytes = Buffer.byteLength(text);
+  if (bytes > inputBytesMax) {
+    throw new CodedError(
+      "INPUT_TOO_LARGE",
+      `The message has ${bytes} bytes; at most ${inputBytesMax} are taken. Put it in a file and name the file.`,
+    );
+  }
+  // A lone surrogate has no UTF-8 form: it would come back from the store as something else.
+  return text.toWellFormed();
+}
+
+function checkedInputId(inputId: string): string {
+  if (inputIdPattern.test(inputId)) return inputId;
+  throw new CodedError(
+    "INPUT_ID_INVALID",
+    `Not an input id: ${JSON.stringify(inputId.slice(0, 60))}. Use 1 to 200 printable ASCII characters without spaces.`,
+  );
+}
+
+function checkedDuration(option: string, valueMs: number | undefined, leastMs: number): number | undefined {
+  if (valueMs === undefined || (Number.isFinite(valueMs) && valueMs >= leastMs)) return valueMs;
+  const message = `Run option ${option}: expected a finite number of milliseconds of at least ${leastMs}, got ${String(valueMs)}.`;
+  throw new CodedError("OPTION_INVALID", message, { context: { option } });
+}
+
+/** Throws `INPUT_EMPTY`, `INPUT_TOO_LARGE`, `INPUT_ID_INVALID`, `SESSION_ID_INVALID` or `OPTION_INVALID`. */
+export function requestOfRun(
+  { random }: Pick<Host, "random">,
+  agent: ResolvedAgentOptions,
+  run: RunOptions & { readonly sessionId: string; readonly input: string },
+): CallRequest {
+  return {
+    sessionId: checkedSessionId(run.sessionId),
+    inputId: checkedInputId(run.inputId ?? random.id()),
+    text: checkedInput(run.input, agent, run.goesOn),
+    onBusy: run.onBusy ?? "wait",
+    redirect: run.redirect ?? false,
+    waitMs: checkedDuration("waitMs", run.waitMs, 0) ?? agent.waitMs,
+    deadlineMs: checkedDuration("deadlineMs", run.deadlineMs, 1),
+    approval: run.approval ?? "deny",
+    ...(run.settings === undefined ? {} : { settings: run.settings }),
+  };
+}
+
+/** The first message of a session that is made for it. */
+export function requestOfChild(
+  { random }: Pick<Host, "random">,
+  agent: ResolvedAgentOptions,
+  { sessionId, text, parent, approval, deadlineMs }: ChildTask,
+): CallRequest {
+  return {
+    sessionId,
+    inputId: random.id(),
+    text: checkedInput(text, agent),
+    onBusy: "wait",
+    redirect: false,
+    waitMs: agent.waitMs,
+    deadlineMs: checkedDuration("deadlineMs", deadlineMs, 1),
+    approval,
+    parent,
+  };
+}
+
+/** Work that nobody sent a message for: where the session is busy, it is not done. */
+export function requestWithoutInput({ random }: Pick<Host, "random">, sessionId: string): CallRequest {
+  return {
+    sessionId: checkedSessionId(sessionId),
+    inputId: random.id(),
+    text: "",
+    onBusy: "reject",
+    redirect: false,
+    waitMs: 0,
+    deadlineMs: undefined,
+    approval: "deny",
+  };
+}
