@@ -6,7 +6,7 @@ import type { StoreUrl } from "./store-url.ts";
 /** A connection that is not there by then never will be. */
 const connectMs = 5_000;
 
-/** One connection that listens to one channel. It keeps no process alive. */
+/** One connection that listens to one channel. It keeps the process alive until it is told to `linger` alone. */
 export class WakeUpConnection {
   /** Resolves once the connection is no more, whoever ended it. */
   readonly ended: Promise<void>;
@@ -17,7 +17,6 @@ export class WakeUpConnection {
 
   constructor(url: StoreUrl, timers: Timers, onPayload: (payload: string) => void) {
     this.#timers = timers;
-    this.#socket.unref();
     this.#client = new pg.Client({
       connectionString: url.connectionString,
       connectionTimeoutMillis: connectMs,
@@ -45,6 +44,11 @@ export class WakeUpConnection {
   async listen(channel: string): Promise<void> {
     await this.#client.connect();
     await this.#client.query(`LISTEN ${this.#client.escapeIdentifier(channel)}`);
+  }
+
+  /** Whoever has nothing else to do may end. */
+  linger(): void {
+    this.#socket.unref();
   }
 
   /** Asks the server for a word, and destroys the connection where none comes in time. */

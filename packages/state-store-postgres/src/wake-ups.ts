@@ -19,7 +19,7 @@ import { explain, phaseOf } from "./store-failure.ts";
 import type { StoreUrl } from "./store-url.ts";
 import { WakeUpConnection } from "./wake-up-connection.ts";
 
-/** A subscription to wake-ups. It keeps no process alive; disposed twice it is disposed once. */
+/** A subscription to wake-ups. Once its problem is known it keeps no process alive; disposed twice it is disposed once. */
 export interface WakeUps extends Disposable {
   /** Once the first connection was tried: absent where wake-ups arrive, else why waiters only poll. Never rejects. */
   readonly problem: Promise<string | undefined>;
@@ -114,9 +114,10 @@ export class WakeUpListening {
       const ended = connection.ended.then(() => "failed" as const);
       await connection.listen(this.#options.schema);
       await this.#server.once("SELECT pg_notify($1, $2)", [this.#options.schema, trial]);
-      const late = this.#pause(trialMs).then(() => "deaf" as const);
+      const late = this.#pause(trialMs, true).then(() => "deaf" as const);
       const outcome = await Promise.race([heard, ended, late]);
       this.#endPause();
+      connection.linger();
       if (outcome !== "failed") this.#tell(outcome === "deaf" ? deafness : undefined);
       if (outcome === "heard") await this.#attended(connection);
       return outcome;
@@ -152,9 +153,9 @@ export class WakeUpListening {
     }
   }
 
-  #pause(ms: number): Promise<void> {
+  #pause(ms: number, keepAlive: boolean = false): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = this.#host.timers.after(ms, resolve, { keepAlive: false });
+      const cancel = this.#host.timers.after(ms, resolve, { keepAlive });
       this.#endPause = () => {
         cancel();
         resolve();
