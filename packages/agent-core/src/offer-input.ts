@@ -19,9 +19,12 @@ export function leavesWhenBusy(onBusy: OnBusy): boolean {
 }
 
 /** Whether the caller would leave, or be refused, because somebody has the session. */
-function isLeft(offer: OfferResult, { onBusy }: OfferRequest): boolean {
+function isLeft(offer: OfferResult, { onBusy, runner }: OfferRequest): boolean {
   if (offer.kind === "accepted") return offer.input.runner === undefined;
-  return offer.kind === "busy" || (offer.kind === "known" && leavesWhenBusy(onBusy));
+  if (offer.kind !== "known") return offer.kind === "busy";
+  // Accepted by an offer whose answer was lost: it is the caller's own to run.
+  const isOwn = offer.input.state === "pending" && offer.input.runner?.runnerId === runner.runnerId;
+  return leavesWhenBusy(onBusy) && !isOwn;
 }
 
 /** Makes orphans of what dead processes were to run, up to the first waiter that may live. Whether there was any. */

@@ -262,3 +262,34 @@ describe("a lost lease", () => {
     expect(await bench.store.sessions.records("s")).toEqual(after);
   });
 });
+
+describe("an offer whose answer was lost", () => {
+  it.each(["reject", "queue", "steer"] as const)(
+    "%s: is run by whoever made it, without another look",
+    async (onBusy) => {
+      const { inbox, leases } = bench.store;
+      const offer = inbox.offer.bind(inbox);
+      const pending = inbox.pending.bind(inbox);
+      const acquire = leases.acquire.bind(leases);
+      let offerCount = 0;
+      inbox.offer = async (request) => {
+        const answer = await offer(request);
+        if (++offerCount === 1) throw new CodedError("STORE_IO", "The outcome of the commit is unknown.");
+        return answer;
+      };
+      // A look for what the dead left would fail now.
+      let hasAcquired = false;
+      inbox.pending = async (sessionId) => {
+        if (!hasAcquired) throw new CodedError("STORE_IO", "The store cannot be read.");
+        return await pending(sessionId);
+      };
+      leases.acquire = async (request) => {
+        hasAcquired = true;
+        return await acquire(request);
+      };
+      const { agent } = await bench.agent([{ text: "here" }]);
+      expect(await bench.finished(agent.run("s", "hello", { onBusy }))).toMatchObject({ outcome: "answered" });
+      expect(offerCount).toBe(2);
+    },
+  );
+});
