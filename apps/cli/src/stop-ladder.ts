@@ -22,7 +22,7 @@ export class StopLadder {
   constructor(io: Pick<CommandIo, "onSignal" | "exitNow">, steps: StopSteps) {
     this.#io = io;
     this.#steps = steps;
-    const shutdown = (): void => this.#shutdown();
+    const shutdown = (): void => this.shutDown();
     this.#undo = [
       io.onSignal("SIGINT", () => this.press()),
       io.onSignal("SIGTERM", shutdown),
@@ -48,14 +48,18 @@ export class StopLadder {
     this.#pressCount = 0;
   }
 
-  /** Gives the signals back to the system. */
-  dispose(): void {
-    for (const undo of this.#undo) undo();
-  }
-
-  #shutdown(): void {
+  /**
+   * Shuts down, once. A terminal that goes away is often met by a read or a write before its signal comes, and no signal
+   * comes where it does not control this process: whoever meets it calls this.
+   */
+  shutDown(): void {
     if (this.#hasShutDown) return;
     this.#hasShutDown = true;
     this.#steps.shutdown();
+  }
+
+  /** Gives the signals back to the system. */
+  dispose(): void {
+    for (const undo of this.#undo) undo();
   }
 }

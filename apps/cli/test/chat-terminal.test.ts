@@ -4,7 +4,7 @@ import { readFileSync, readlinkSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { runInside } from "./inside/command-line.ts";
-import { makeHome, startOnTerminal, startShellOnTerminal } from "./outside/built-cli.ts";
+import { makeHome, startBesideTerminal, startOnTerminal, startShellOnTerminal } from "./outside/built-cli.ts";
 import type { RunningCli } from "./outside/built-cli.ts";
 import { compatibleConfig, openAiCall, openAiStall, openAiText, serveModel } from "./outside/model-server.ts";
 
@@ -98,10 +98,13 @@ describe("a chat on a terminal", () => {
     expect(await runInside(["sessions", "verify", "s"], { home })).toMatchObject({ code: 0 });
   });
 
-  it("a terminal that goes away ends the turn as shutdown; the session is free", async () => {
+  it.each([
+    ["that goes away", startOnTerminal],
+    ["that goes away without a signal", startBesideTerminal],
+  ])("a terminal %s ends the turn as shutdown; the session is free", async (_how, start) => {
     const server = await serveModel(openAiStall("half an answer"), openAiText("fine"));
     const home = makeHome(compatibleConfig(server));
-    const chat = startOnTerminal(["chat", "--session", "s"], { home });
+    const chat = start(["chat", "--session", "s"], { home });
     await chat.sees(/› /, "screen");
     type(chat, "go\r");
     await chat.sees(/half an answer/, "screen");

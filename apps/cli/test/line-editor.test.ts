@@ -47,6 +47,7 @@ function bench(
       onLine: (line) => lines.push(line),
       onInterrupt: (isEmpty) => told.push(isEmpty ? "interrupt on empty" : "interrupt"),
       onEnd: () => told.push("end"),
+      onHangUp: () => told.push("hang-up"),
     },
   );
   return { terminal, screen, editor, host, lines, told, kept };
@@ -296,6 +297,19 @@ describe("beside output", () => {
     expect(terminal.screen).toEqual(["Allow? n", "› half"]);
     terminal.type("way\r");
     expect(lines).toEqual(["halfway"]);
+    editor.close();
+  });
+
+  it("is not answered by a terminal that goes away", async () => {
+    const { terminal, editor, told } = bench();
+    const moot = new AbortController();
+    let answers = 0;
+    const answer = editor.ask("Allow? ", moot.signal).finally(() => answers++);
+    terminal.stdin.emit("end");
+    await new Promise(setImmediate);
+    expect([told, answers]).toEqual([["hang-up"], 0]);
+    moot.abort();
+    expect(await answer).toBeUndefined();
     editor.close();
   });
 

@@ -34,6 +34,7 @@ export async function chatByHand(parts: ChatParts, answerWith: (ask: AskLine) =>
       else input.clear();
     },
     onEnd: () => departure.leave(),
+    onHangUp: () => ladder.shutDown(),
   });
   answerWith(async (question, signal) => {
     for (;;) {
@@ -45,7 +46,7 @@ export async function chatByHand(parts: ChatParts, answerWith: (ask: AskLine) =>
   });
   departure.onLeave(() => lines.end());
   // A terminal that is gone reads as an error, not as an end.
-  io.stdin.on("error", () => departure.leave());
+  io.stdin.on("error", () => ladder.shutDown());
 
   const isStoreUnusable = (): boolean => {
     const { lastFinished } = conversation;

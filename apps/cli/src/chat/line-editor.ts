@@ -95,7 +95,8 @@ export class LineEditor implements LineInput {
     this.#painted = new PaintedRows(io.stdout);
     this.#mode = new TerminalMode(io, host, () => this.#repaint());
     const onData = (chunk: Buffer): void => this.#read(chunk);
-    const onEnd = (): void => this.#end();
+    // Ctrl-D is a key here: a terminal that ends is gone. What it was asked is left for whoever answers elsewhere.
+    const onEnd = (): void => listeners.onHangUp();
     io.stdin.on("data", onData).on("end", onEnd);
     this.#undo = [
       io.stdout.onResize(() => this.#paint()),
@@ -161,12 +162,6 @@ export class LineEditor implements LineInput {
     this.#composed?.();
     for (const undo of this.#undo) undo();
     this.#mode.close();
-  }
-
-  #end(): void {
-    if (this.#isClosed) return;
-    this.#question?.end(undefined);
-    this.#listeners.onEnd();
   }
 
   #read(chunk: Buffer): void {

@@ -6,8 +6,10 @@ export interface LineListeners {
   onLine(line: string): void;
   /** Ctrl-C as a key. `isEmpty`: nothing was typed. */
   onInterrupt(isEmpty: boolean): void;
-  /** Ctrl-D on an empty line, or the terminal is gone. */
+  /** Ctrl-D on an empty line. Where the system edits the lines it cannot be told from a terminal that is gone. */
   onEnd(): void;
+  /** The terminal is gone. */
+  onHangUp(): void;
 }
 
 /** Where a person types, beside output that comes at any time. */

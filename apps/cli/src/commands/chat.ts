@@ -70,6 +70,7 @@ export async function chat(io: CommandIo, flags: TurnFlags): Promise<number> {
   );
   const ladder = ladderOf(io, screen, conversation, departure, isByHand);
   const forget = io.stdout.onGone(() => {
+    if (io.stdout.isTerminal) return ladder.shutDown();
     departure.leave();
     conversation.stop({ hard: false, by: `closed output, pid ${process.pid}` });
   });

@@ -58,6 +58,7 @@ export async function run(io: CommandIo, message: string | undefined, flags: Tur
     };
     let isUnread = false;
     forget = io.stdout.onGone(() => {
+      if (io.stdout.isTerminal) return ladder.shutDown();
       isUnread = true;
       turn.stop({ by: `closed output, pid ${process.pid}` });
     });

@@ -176,6 +176,12 @@ export function startOnTerminal(args: readonly string[], options: CliOptions): R
   return onTerminal(["exec", ...words].join(" "), options);
 }
 
+/** The program on a terminal that does not control it: no signal comes when that goes away. */
+export function startBesideTerminal(args: readonly string[], options: CliOptions): RunningCli {
+  const words = [process.execPath, mainFile, ...args].map((word) => `'${word}'`);
+  return onTerminal(["exec setsid --wait", ...words].join(" "), options);
+}
+
 /** A shell with job control on a terminal of its own. `$CLI` is the program. */
 export function startShellOnTerminal(options: CliOptions): RunningCli {
   const env = { ...options.env, CLI: `${process.execPath} ${mainFile}`, PS1: "shell> " };
