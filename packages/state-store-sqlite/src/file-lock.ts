@@ -28,6 +28,9 @@ function ensureFile(path: string): void {
   }
 }
 
+/** Work that waits for what nobody can reach any more is collected, and its connection, with the lock, would go too. */
+const held = new Set<Database.Database>();
+
 /** A connection that holds the lock, or nothing while somebody else does. */
 function tryLock(path: string): Database.Database | undefined {
   const database = new Database(path, { fileMustExist: true, timeout: 0 });
@@ -64,9 +67,11 @@ export function fileLock(
         await pause();
         database = tryLock(path);
       }
+      held.add(database);
       try {
         return { kind: "held", value: await work() };
       } finally {
+        held.delete(database);
         database.close();
       }
     },
