@@ -1,4 +1,4 @@
--- Schema version 7, as the migrations make it. A test compares them; vitest -u writes this file anew.
+-- Schema version 8, as the migrations make it. A test compares them; vitest -u writes this file anew.
 
 CREATE TABLE store (
   store_no INTEGER PRIMARY KEY CHECK (store_no = 1),
@@ -79,7 +79,7 @@ CREATE TABLE input (
   -- Pending while both are NULL, taken with a turn alone, settled with an end.
   turn_id TEXT,
   ended_as TEXT CHECK (ended_as IN ('answered', 'interrupted', 'failed', 'cancelled', 'expired')),
-  ended_at_ms REAL, child TEXT,
+  ended_at_ms REAL, child TEXT, settings TEXT,
   UNIQUE (session_no, input_id),
   FOREIGN KEY (session_no, turn_id) REFERENCES turn (session_no, turn_id),
   CHECK ((ended_as IS NULL) = (ended_at_ms IS NULL)),

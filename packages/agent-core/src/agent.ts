@@ -174,11 +174,13 @@ function loopBody(
   const silenceMs = parts.model.silenceMs ?? options.liveness?.timeoutMs ?? 600_000;
   return {
     resumes: true,
-    canResume: ({ approvals = [] }) => approvals.every(({ name }) => parts.tools.has(name)),
+    // What was brought a result of, or is not to run, needs no tool here.
+    canResume: ({ approvals = [] }) =>
+      approvals.every(({ name, answer }) => answer?.output !== undefined || parts.tools.has(name)),
     run: async (scope, start) => {
       reviews.cancel(scope.sessionId);
       const { conversation, soFar } = await conversations.upTo(start.input, start.revision);
-      const { approval, emit, isChild, settings = {} } = start;
+      const { approval, emit, isChild, settings } = start;
       const tools = withCallersTools(parts.tools, settings.tools);
       running.set(scope.sessionId, { conversation, clock: scope.clock, isChild });
       const delegation = new TurnDelegation(delegationDeps, delegationSettings, scope, start);

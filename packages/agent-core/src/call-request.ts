@@ -1,7 +1,7 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
-import type { OnBusy, ParentCall } from "@turnkeeper/state-store";
-import type { CallSettings } from "./call-settings.ts";
+import type { JsonValue, OnBusy, ParentCall } from "@turnkeeper/state-store";
+import { storedSettings } from "./call-settings.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
 import { checkedSessionId } from "./session-id.ts";
 import type { Approval } from "./tool-call.ts";
@@ -17,7 +17,7 @@ export interface CallRequest {
   readonly waitMs: number;
   readonly deadlineMs: number | undefined;
   readonly approval: Approval;
-  readonly settings?: CallSettings;
+  readonly settings?: JsonValue;
   /** The call that the session is made for. */
   readonly parent?: ParentCall;
 }
@@ -68,6 +68,8 @@ export function requestOfRun(
   agent: ResolvedAgentOptions,
   run: RunOptions & { readonly sessionId: string; readonly input: string },
 ): CallRequest {
+  const { approval = "deny", settings } = run;
+  const kept = { ...settings, ...(approval === "allow" ? {} : { approval }) };
   return {
     sessionId: checkedSessionId(run.sessionId),
     inputId: checkedInputId(run.inputId ?? random.id()),
@@ -76,8 +78,8 @@ export function requestOfRun(
     redirect: run.redirect ?? false,
     waitMs: checkedDuration("waitMs", run.waitMs, 0) ?? agent.waitMs,
     deadlineMs: checkedDuration("deadlineMs", run.deadlineMs, 1),
-    approval: run.approval ?? "deny",
-    ...(run.settings === undefined ? {} : { settings: run.settings }),
+    approval,
+    ...(settings === undefined ? {} : { settings: storedSettings(kept, agent.inputBytesMax) }),
   };
 }
 

@@ -1,5 +1,7 @@
 import type { LanguageModelV3CallOptions } from "@ai-sdk/provider";
+import { CodedError, messageOf } from "@turnkeeper/kernel";
 import type { CacheConversation } from "@turnkeeper/models";
+import type { JsonValue } from "@turnkeeper/state-store";
 import type { ToolSet } from "./tool-input.ts";
 import { toolSet } from "./tool-input.ts";
 import type { AnyTool, StandardSchema } from "./tool.ts";
@@ -27,7 +29,10 @@ export interface CallerTool {
   readonly inputSchema?: Record<string, unknown>;
 }
 
-/** What the turn of one call is asked with beside what its agent has. */
+/**
+ * What the turn of one call is asked with beside what its agent has: plain JSON, stored with the input, so that whoever
+ * runs it asks it so.
+ */
 export interface CallSettings {
   /** Told to the model behind the agent's own `system`. */
   readonly instructions?: string;
@@ -40,6 +45,56 @@ export interface CallSettings {
   readonly model?: ModelSettings;
   /** As `conversationOf` of the agent's options, which it goes before. */
   readonly conversation?: CacheConversation["declared"];
+}
+
+/** What is stored of a call with its input. */
+export interface StoredSettings extends CallSettings {
+  /** What becomes of calls that ask for approval, where nobody calls any more; that all are allowed is never stored. */
+  readonly approval?: "ask" | "deny";
+}
+
+/**
+ * Settings as they are stored with their input. Throws `OPTION_INVALID` for what is no JSON, `INPUT_TOO_LARGE` for more
+ * than `bytesMax` of it.
+ */
+export function storedSettings(settings: StoredSettings, bytesMax: number): JsonValue {
+  let text: string;
+  try {
+    text = JSON.stringify(settings);
+  } catch (error) {
+    throw new CodedError("OPTION_INVALID", `Run option settings: expected plain JSON: ${messageOf(error)}.`, {
+      context: { option: "settings" },
+      cause: error,
+    });
+  }
+  const bytes = Buffer.byteLength(text);
+  if (bytes > bytesMax)
+    throw new CodedError(
+      "INPUT_TOO_LARGE",
+      `The settings of the message (instructions, tools, model) have ${bytes} bytes; at most ${bytesMax} are taken. Describe the tools more briefly.`,
+      { context: { bytes, bytesMax } },
+    );
+  return JSON.parse(text) as JsonValue;
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The settings of an input; throws `SETTINGS_INVALID` for what no agent has stored, as an import may bring it. */
+export function settingsOf(stored: JsonValue | undefined): StoredSettings {
+  if (stored === undefined) return {};
+  const {
+    instructions = "",
+    tools = [],
+    model = {},
+    conversation = {},
+    approval = "deny",
+  } = isObject(stored) ? stored : { model: null };
+  const areTools = Array.isArray(tools) && tools.every((tool) => isObject(tool) && typeof tool["name"] === "string");
+  const isApproval = approval === "ask" || approval === "deny";
+  if (typeof instructions === "string" && areTools && isObject(model) && isObject(conversation) && isApproval)
+    return stored as StoredSettings;
+  throw new CodedError("SETTINGS_INVALID", "What is stored of how to run this input is not what an agent stores.");
 }
 
 /** What a caller's tool takes is the caller's to check. */

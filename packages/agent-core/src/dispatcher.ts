@@ -155,9 +155,9 @@ export class Dispatcher implements AsyncDisposable {
   /** Stores the input, and gives the call to whoever will bring it to its end. Never rejects. */
   async #start(call: TurnCall): Promise<void> {
     try {
-      const { sessionId, inputId, text, onBusy, parent } = call.request;
-      const child = parent ? { parent } : {};
-      const request = { sessionId, inputId, text, onBusy, runner: this.#runner, ...child };
+      const { sessionId, inputId, text, onBusy, parent, settings } = call.request;
+      const more = { ...(parent ? { parent } : {}), ...(settings === undefined ? {} : { settings }) };
+      const request = { sessionId, inputId, text, onBusy, runner: this.#runner, ...more };
       const offer = await offerInput({ ...this.#deps, closing: this.#closing.signal }, request);
       if (offer.kind === "busy")
         return call.finish(refusedEnd(offer.lease?.holder ?? offer.head?.runner, this.#runner, offer.suspended));

@@ -5,6 +5,7 @@ import type { TurnLeaseResult } from "@turnkeeper/turn-lease";
 import { createProgressClock } from "@turnkeeper/turn-liveness";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
 import type { TurnInterrupt } from "@turnkeeper/interrupt";
+import { settingsOf } from "./call-settings.ts";
 import type { CallSettings } from "./call-settings.ts";
 import type { TurnEvent, TurnEventBody } from "./events.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
@@ -27,8 +28,8 @@ export interface TurnStart {
   /** The transcript's revision before the input's own entry. */
   readonly revision: number;
   readonly approval: Approval;
-  /** What the caller asks it with; the last one's, where there are several. */
-  readonly settings?: CallSettings;
+  /** What it is asked with, as its input was offered. */
+  readonly settings: CallSettings;
   /** It is the task of a child that runs for its parent's call. */
   readonly isChild: boolean;
   /** The turn as it goes on, with the answers that it waited for; absent for one that begins. */
@@ -264,17 +265,17 @@ export class SessionRunner {
         onResumed: () => emit({ type: "turn.resumed" }),
       },
       async (scope) => {
+        const settings = settingsOf(input.settings);
         // What was asked once, and answered from elsewhere, is asked in the same way again.
-        const approval = calls[0]?.request.approval ?? (resumed ? "ask" : "deny");
+        const approval = calls[0]?.request.approval ?? settings.approval ?? (resumed ? "ask" : "deny");
         const isChild = calls.some(({ request }) => request.parent !== undefined);
-        const settings = calls.findLast(({ request }) => request.settings)?.request.settings;
         const start = {
           input,
           revision: granted.revision,
           approval,
           isChild,
           emit,
-          ...(settings ? { settings } : {}),
+          settings,
           ...(resumed ? { resumed } : {}),
         };
         const callers = calls.flatMap((call) => call.callers);

@@ -33,8 +33,8 @@ export interface RunOptions {
    */
   readonly approval?: Approval;
   /**
-   * What the turn is asked with beside what the agent has. Counts where the turn runs for this call: one that another
-   * process takes over after a crash goes on without it.
+   * What the turn is asked with beside what the agent has, whichever process runs it: it is stored with the input, and
+   * of an input that is known the first ones count. At most as many bytes as an input may have.
    */
   readonly settings?: CallSettings;
   /** The input may be empty: the model is asked to go on from what the session has. Default false. */

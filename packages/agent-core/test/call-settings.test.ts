@@ -5,7 +5,7 @@ import { openProcessPresence } from "@turnkeeper/turn-lease";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { answerApproval, createAgent, defineTool } from "../src/index.ts";
-import type { Agent, CallerTool, TurnEvent } from "../src/index.ts";
+import type { Agent, CallerTool, CallSettings, TurnEvent } from "../src/index.ts";
 import { scriptedModel } from "../src/testing/index.ts";
 import type { Bench } from "./bench.ts";
 import { benchOfEachTest } from "./fresh-bench.ts";
@@ -21,12 +21,8 @@ const weather: CallerTool = {
   inputSchema: { type: "object", properties: { city: { type: "string" } } },
 };
 const settings = { tools: [weather] };
-const look = defineTool({
-  name: "look",
-  description: "Looks.",
-  input: z.strictObject({}),
-  execute: async () => "seen",
-});
+const looked = { description: "Looks.", input: z.strictObject({}), execute: async () => "seen" };
+const look = defineTool({ ...looked, name: "look" });
 const asks = (id: string) => ({ id, name: "weather", input: { city: id } });
 
 async function results(): Promise<readonly ToolBody[]> {
@@ -188,6 +184,78 @@ describe("a tool of the caller's", () => {
     const { agent } = await bench.agent([], {}, [look]);
     const run = () => agent.run("s", "go", { settings: { tools: [{ name: "look" }] } });
     expect(run).toThrow(expect.objectContaining({ code: "TOOL_DUPLICATE" }));
+    expect(await bench.store.sessions.read("s")).toBeUndefined();
+  });
+});
+
+describe("the settings of an input whose process is gone", () => {
+  const asked = { instructions: "Be short.", tools: [{ name: "weather" }], model: { seed: 7 } };
+  const gone = { runnerId: "gone", instanceId: "gone", host: "elsewhere", bootId: "gone", pid: 1 };
+
+  /** What the first request of a model was asked with. */
+  const askedWith = ({ requests: [request] }: ReturnType<typeof scriptedModel>): unknown =>
+    request && [request.prompt[0]?.content, request.tools?.map(({ name }) => name), request.seed];
+
+  it("are those that its turn is asked with wherever it runs", async () => {
+    await bench.store.inbox.offer({
+      sessionId: "s",
+      inputId: "one",
+      text: "go",
+      onBusy: "wait",
+      runner: gone,
+      settings: asked,
+    });
+    await bench.store.inbox.abandon("s", "gone");
+    const { agent, model } = await bench.agent([{ calls: [asks("a")] }], { system: "You are kind." });
+    expect(await agent.runWaiting()).toBe(1);
+    await bench.host.advance(50);
+    expect(askedWith(model)).toEqual(["You are kind.\n\nBe short.", ["weather"], 7]);
+    expect((await bench.store.turns.running("s"))[0]?.turn).toMatchObject({
+      state: "suspended",
+      approvals: [{ callId: "a", name: "weather" }],
+    });
+  });
+
+  it("are those that its turn goes on with, though whoever has the results knows no tool and asks with none", async () => {
+    const { agent } = await bench.agent([{ calls: [asks("a")] }]);
+    agent.run("s", "go", { inputId: "one", settings: asked });
+    await bench.host.advance(50);
+    await agent.close();
+    const answer = { sessionId: "s", callId: "a", decision: "allow" as const, output: "rain" };
+    const presence = await openProcessPresence({ host: bench.host });
+    await answerApproval({ store: bench.store, presence }, { ...answer, by: "a process that died then" });
+    const risky = defineTool({ ...looked, name: "risky", needsApproval: true });
+    const other = await bench.agent([{ calls: [{ id: "r", name: "risky", input: {} }] }, { text: "wet" }], {}, [risky]);
+    expect(await other.agent.runWaiting()).toBe(1);
+    await bench.host.advance(500);
+    expect(askedWith(other.model)).toEqual(["Be short.", ["risky", "weather"], 7]);
+    expect(await bench.store.inbox.read("s", "one")).toMatchObject({ state: "settled", end: "answered" });
+    // Nobody is there to be asked, as nobody was where it was accepted.
+    expect(await results()).toMatchObject([{ callId: "a" }, { callId: "r", status: "denied" }]);
+  });
+
+  it("fail its turn where they are not what an agent stores, as an import may bring them", async () => {
+    await bench.store.inbox.offer({
+      sessionId: "s",
+      inputId: "one",
+      text: "go",
+      onBusy: "wait",
+      runner: gone,
+      settings: { tools: 5 },
+    });
+    await bench.store.inbox.abandon("s", "gone");
+    const { agent } = await bench.agent([]);
+    expect(await bench.finished(agent.run("s", "go", { inputId: "one" }))).toMatchObject({
+      outcome: "failed",
+      reason: "SETTINGS_INVALID",
+    });
+  });
+
+  it("are refused before anything is stored where they are more than an input may have, or no JSON", async () => {
+    const { agent } = await bench.agent([], { inputBytesMax: 1000 });
+    const run = (instructions: unknown) => () => agent.run("s", "go", { settings: { instructions } as CallSettings });
+    expect(run("x".repeat(1000))).toThrow(expect.objectContaining({ code: "INPUT_TOO_LARGE" }));
+    expect(run(1n)).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
     expect(await bench.store.sessions.read("s")).toBeUndefined();
   });
 });

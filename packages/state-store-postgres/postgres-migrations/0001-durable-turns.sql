@@ -114,6 +114,8 @@ CREATE TABLE input (
   ended_at_ms double precision,
   -- The child whose end the input tells of; NULL: somebody's message.
   child text, -- JSON
+  -- What its turn is asked with, for whoever runs it; NULL: nothing, or it is settled.
+  settings text, -- JSON
   PRIMARY KEY (session_no, input_id),
   FOREIGN KEY (session_no, turn_id) REFERENCES turn ON DELETE CASCADE,
   CHECK ((ended_as IS NULL) = (ended_at_ms IS NULL)),
@@ -270,14 +272,15 @@ BEGIN
   END IF;
   IF p_changes ? 'inputs' THEN
     INSERT INTO input (session_no, input_id, seq, text, digest, delivery, offered_at_ms, runner, woken_clock_ms, turn_id,
-      ended_as, ended_at_ms, child)
+      ended_as, ended_at_ms, child, settings)
     SELECT v_no, input_id, coalesce(seq, nextval('input_seq')), text, digest, delivery, coalesce(offered_at_ms, v_at), runner,
-      woken_clock_ms, turn_id, ended_as, CASE WHEN ended_as IS NOT NULL THEN coalesce(ended_at_ms, v_at) END, child
+      woken_clock_ms, turn_id, ended_as, CASE WHEN ended_as IS NOT NULL THEN coalesce(ended_at_ms, v_at) END, child,
+      settings
     FROM jsonb_populate_recordset(NULL::input, p_changes -> 'inputs')
     ON CONFLICT (session_no, input_id) DO UPDATE SET seq = excluded.seq, text = excluded.text, digest = excluded.digest,
       delivery = excluded.delivery, offered_at_ms = excluded.offered_at_ms, runner = excluded.runner,
       woken_clock_ms = excluded.woken_clock_ms, turn_id = excluded.turn_id, ended_as = excluded.ended_as,
-      ended_at_ms = excluded.ended_at_ms, child = excluded.child;
+      ended_at_ms = excluded.ended_at_ms, child = excluded.child, settings = excluded.settings;
     -- The number of the one that had none.
     SELECT seq INTO v_seq FROM input WHERE session_no = v_no
       AND input_id = jsonb_path_query_first(p_changes, '$.inputs[*] ? (@.seq == null).input_id') #>> '{}';

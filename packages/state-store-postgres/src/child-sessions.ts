@@ -50,6 +50,7 @@ export function tellParent(child: SessionImage, end: ChildsEnd, askParent: (id: 
     ended_as: null,
     ended_at_ms: null,
     child: JSON.stringify(notice.child),
+    settings: null,
   });
   target.touch();
 }

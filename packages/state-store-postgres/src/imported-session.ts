@@ -99,6 +99,7 @@ function inputRow(input: InputRecord, inputNo: number): InputRow {
     ended_as: settled?.end ?? null,
     ended_at_ms: settled?.endedAtMs ?? null,
     child: toJson(input.child),
+    settings: toJson(input.settings),
   };
 }
 

@@ -4,6 +4,7 @@ import type {
   Delivery,
   InputEnd,
   InputRecord,
+  JsonValue,
   PendingInput,
   QueuedInput,
   Runner,
@@ -29,6 +30,7 @@ export interface InputRow {
   readonly ended_as: InputEnd | null;
   readonly ended_at_ms: number | null;
   readonly child: string | null;
+  readonly settings: string | null;
 }
 
 /** An input that is offered: the server numbers it, and says when. */
@@ -44,6 +46,7 @@ function facts(sessionId: string, row: InputRow): Omit<TakenInput, "state" | "tu
     delivery: row.delivery,
     offeredAtMs: row.offered_at_ms,
     ...(row.child === null ? {} : { child: parseJson<ChildEnd>(row.child, "input.child") }),
+    ...(row.settings === null ? {} : { settings: parseJson<JsonValue>(row.settings, "input.settings") }),
   };
 }
 
@@ -130,6 +133,6 @@ export function markTaken(image: SessionImage, inputId: string, turnId: string):
 export function settleInput(image: SessionImage, inputId: string, end: InputEnd): void {
   const row = image.input(inputId);
   if (!row || row.ended_as !== null) return;
-  image.putInput({ ...row, ...notWaiting, ended_as: end, ended_at_ms: image.stamp });
+  image.putInput({ ...row, ...notWaiting, settings: null, ended_as: end, ended_at_ms: image.stamp });
   image.touch();
 }

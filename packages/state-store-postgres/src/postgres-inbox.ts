@@ -13,6 +13,7 @@ import type {
 import { checkParent, isUnbegun, tellParent } from "./child-sessions.ts";
 import { adoptInput, inputRecord, orphanInputs, pendingInput, queueOf, settleInput } from "./input-rows.ts";
 import type { InputRow } from "./input-rows.ts";
+import { toJson } from "./json-column.ts";
 import { isGrantOf } from "./lease-rows.ts";
 import type { Server } from "./server.ts";
 import type { SessionImage } from "./session-image.ts";
@@ -41,7 +42,7 @@ function adopt(image: SessionImage, row: InputRow, known: InputRecord, runner: O
 }
 
 function offer(image: SessionImage, request: OfferRequest): OfferResult | Numbered<OfferResult> {
-  const { sessionId, inputId, text, onBusy, runner, parent } = request;
+  const { sessionId, inputId, text, onBusy, runner, parent, settings } = request;
   checkParent(image, parent);
   const lease = busyHolder(image, request);
   const suspended = suspendedTurnOf(image);
@@ -75,8 +76,18 @@ function offer(image: SessionImage, request: OfferRequest): OfferResult | Number
     ended_as: null,
     ended_at_ms: null,
     child: null,
+    settings: toJson(settings),
   });
-  const facts = { sessionId, inputId, text, digest, delivery, offeredAtMs: image.atMs, state: "pending" } as const;
+  const facts = {
+    sessionId,
+    inputId,
+    text,
+    digest,
+    delivery,
+    offeredAtMs: image.atMs,
+    ...(settings === undefined ? {} : { settings }),
+    state: "pending",
+  } as const;
   return new Numbered(inputId, (seq): OfferResult => {
     const input: PendingInput = { ...facts, seq, ...(leaves ? {} : { runner }) };
     return { kind: "accepted", input, ...told };

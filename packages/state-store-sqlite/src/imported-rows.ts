@@ -94,7 +94,7 @@ function insertInput(tx: Transaction, sessionNo: number, input: InputRecord): vo
   const settled = input.state === "settled" ? input : undefined;
   tx.rows.run(
     `INSERT INTO input (session_no, input_id, seq, text, digest, delivery, offered_at_ms, turn_id, ended_as, ended_at_ms,
-       child) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       child, settings) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     sessionNo,
     input.inputId,
     input.seq,
@@ -106,6 +106,7 @@ function insertInput(tx: Transaction, sessionNo: number, input: InputRecord): vo
     settled?.end ?? null,
     settled?.endedAtMs ?? null,
     toJson(input.child),
+    toJson(input.settings),
   );
 }
 

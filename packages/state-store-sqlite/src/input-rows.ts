@@ -4,6 +4,7 @@ import type {
   Delivery,
   InputEnd,
   InputRecord,
+  JsonValue,
   PendingInput,
   QueuedInput,
   Runner,
@@ -28,6 +29,7 @@ export interface InputRow {
   readonly ended_as: InputEnd | null;
   readonly ended_at_ms: number | null;
   readonly child: string | null;
+  readonly settings: string | null;
 }
 
 function facts(sessionId: string, row: InputRow): Omit<TakenInput, "state" | "turnId"> {
@@ -40,6 +42,7 @@ function facts(sessionId: string, row: InputRow): Omit<TakenInput, "state" | "tu
     delivery: row.delivery,
     offeredAtMs: row.offered_at_ms,
     ...(row.child === null ? {} : { child: parseJson<ChildEnd>(row.child, "input.child") }),
+    ...(row.settings === null ? {} : { settings: parseJson<JsonValue>(row.settings, "input.settings") }),
   };
 }
 
@@ -105,18 +108,19 @@ export function takenBy(tx: Transaction, session: SessionRow, turnId: string): T
 export function offerInput(
   tx: Transaction,
   session: SessionRow,
-  input: Pick<PendingInput, "inputId" | "text" | "digest" | "delivery" | "runner" | "child">,
+  input: Pick<PendingInput, "inputId" | "text" | "digest" | "delivery" | "runner" | "child" | "settings">,
 ): PendingInput {
-  const { inputId, text, digest, delivery, runner, child } = input;
+  const { inputId, text, digest, delivery, runner, child, settings } = input;
   tx.rows.run("UPDATE store SET last_input_seq = last_input_seq + 1");
   const seq = tx.rows.get<{ seq: number }>("SELECT last_input_seq AS seq FROM store")?.seq ?? 0;
   tx.rows.run(
-    `INSERT INTO input (session_no, input_id, seq, text, digest, delivery, offered_at_ms, runner_id, runner, child)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    `INSERT INTO input (session_no, input_id, seq, text, digest, delivery, offered_at_ms, runner_id, runner, child,
+       settings)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (session_no, input_id) DO UPDATE SET
        seq = excluded.seq, text = excluded.text, digest = excluded.digest, delivery = excluded.delivery,
        offered_at_ms = excluded.offered_at_ms, runner_id = excluded.runner_id, runner = excluded.runner,
-       child = excluded.child, ended_as = NULL, ended_at_ms = NULL`,
+       child = excluded.child, settings = excluded.settings, ended_as = NULL, ended_at_ms = NULL`,
     session.session_no,
     inputId,
     seq,
@@ -127,6 +131,7 @@ export function offerInput(
     runner?.runnerId ?? null,
     runner ? JSON.stringify(runner) : null,
     toJson(child),
+    toJson(settings),
   );
   return {
     sessionId: session.session_id,
@@ -137,6 +142,7 @@ export function offerInput(
     delivery,
     offeredAtMs: tx.atMs,
     ...(child ? { child } : {}),
+    ...(settings === undefined ? {} : { settings }),
     state: "pending",
     ...(runner ? { runner } : {}),
   };
@@ -200,7 +206,8 @@ export function markTaken(tx: Transaction, session: SessionRow, inputId: string,
 /** Ends an input for good; one that has ended stays as it is (INBOX-1). Answers whether it had not. */
 export function markSettled(tx: Transaction, session: SessionRow, inputId: string, end: InputEnd): boolean {
   const changes = tx.rows.run(
-    `UPDATE input SET ended_as = ?, ended_at_ms = ?, runner_id = NULL, runner = NULL, woken_boot_id = NULL, woken_boot_ms = NULL
+    `UPDATE input SET ended_as = ?, ended_at_ms = ?, settings = NULL, runner_id = NULL, runner = NULL,
+       woken_boot_id = NULL, woken_boot_ms = NULL
      WHERE session_no = ? AND input_id = ? AND ended_as IS NULL`,
     end,
     tx.atMs,

@@ -41,7 +41,7 @@ function adopt(tx: Transaction, session: SessionRow, known: InputRecord, runner:
 }
 
 function offer(tx: Transaction, request: OfferRequest): OfferResult {
-  const { sessionId, inputId, text, onBusy, runner, parent } = request;
+  const { sessionId, inputId, text, onBusy, runner, parent, settings } = request;
   const lease = busyHolder(tx, request);
   const session = findSession(tx, sessionId);
   if (session && parent) checkParent(session, parent);
@@ -68,6 +68,7 @@ function offer(tx: Transaction, request: OfferRequest): OfferResult {
     digest,
     delivery: leaves && onBusy === "steer" ? "steer" : "turn",
     ...(leaves ? {} : { runner }),
+    ...(settings === undefined ? {} : { settings }),
   });
   touchSession(tx, target);
   return { kind: "accepted", input, ...told };

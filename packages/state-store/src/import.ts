@@ -38,14 +38,18 @@ function checkRow(sessionId: string, name: string, row: object): void {
 }
 
 function orphaned(input: InputRecord): InputRecord {
-  if (input.state !== "pending") return input;
+  if (input.state === "settled") {
+    const { settings: _settings, ...rest } = input;
+    return rest;
+  }
+  if (input.state === "taken") return input;
   const { runner: _runner, ...orphan } = input;
   return orphan;
 }
 
 function settled(input: InputRecord, turnId: string, endedAtMs: number): InputRecord {
   if (input.state !== "taken" || input.turnId !== turnId) return input;
-  const { state: _state, turnId: _turnId, ...facts } = input;
+  const { state: _state, turnId: _turnId, settings: _settings, ...facts } = input;
   return { ...facts, state: "settled", turnId, end: "interrupted", endedAtMs } satisfies SettledInput;
 }
 

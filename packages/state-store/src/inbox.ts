@@ -15,6 +15,7 @@
  */
 import type { ChildEnd, ParentCall } from "./child.ts";
 import type { Grant, Runner } from "./identity.ts";
+import type { JsonValue } from "./json.ts";
 import type { LeaseView } from "./lease.ts";
 import type { SuspendedTurn } from "./turn.ts";
 
@@ -39,6 +40,8 @@ interface InputFacts {
   readonly offeredAtMs: number;
   /** The notice of a child's end, which the store wrote itself: it asks for no turn, and joins the next there is. */
   readonly child?: ChildEnd;
+  /** What its turn is to be asked with, whoever runs it, as it was offered; never there once it is settled. */
+  readonly settings?: JsonValue;
 }
 
 export interface PendingInput extends InputFacts {
@@ -73,6 +76,8 @@ export interface OfferRequest {
   readonly deadGrant?: Grant;
   /** Makes the session, which must be new or of the same parent, a child of this call. */
   readonly parent?: ParentCall;
+  /** Kept with the input until it is settled, and opaque to the store. Of an input that is known the first ones stay. */
+  readonly settings?: JsonValue;
 }
 
 /** Who has the session at the moment of an offer; both absent: nobody. */

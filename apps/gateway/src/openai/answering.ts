@@ -164,7 +164,7 @@ export class Answering {
     const { store, calls } = this.#parts;
     const { entries } = await store.transcript.load(sessionId, { turnId, all: true });
     const { text, inputId } = inputOf(entries);
-    const options: RunOptions = { settings: settingsOf(asked), inputId, approval: "ask", goesOn: true };
+    const options: RunOptions = { settings: settingsOf(asked), inputId, approval: "deny", goesOn: true };
     return new AnswerReader(store, await calls.run(sessionId, text, options), told);
   }
 }

@@ -260,7 +260,12 @@ function settleInputs({ rows, findings }: MendingParts): void {
      WHERE input.ended_as IS NULL AND turn.outcome IS NOT NULL`,
   );
   for (const { input_no, session_no, input_id, outcome, ended_at_ms } of open) {
-    rows.run("UPDATE input SET ended_as = ?, ended_at_ms = ? WHERE input_no = ?", outcome, ended_at_ms, input_no);
+    rows.run(
+      "UPDATE input SET ended_as = ?, ended_at_ms = ?, settings = NULL WHERE input_no = ?",
+      outcome,
+      ended_at_ms,
+      input_no,
+    );
     findings.mend(idOf(rows, session_no), `input ${input_id} ends as ${outcome}, as its turn did`);
   }
 }

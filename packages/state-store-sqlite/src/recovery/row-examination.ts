@@ -41,6 +41,7 @@ const examinations: Readonly<Record<string, (row: FoundRow) => string | undefine
   },
   input(row) {
     if (!isJsonOrNull(row["runner"])) return notJson("runner");
+    if (!isJsonOrNull(row["settings"])) return notJson("settings");
     return digestMatches(row["text"], row["digest"]) ? undefined : otherContent;
   },
   turn(row) {

@@ -30,7 +30,7 @@ export class MemoryInbox implements InboxStore {
   }
 
   async offer(request: OfferRequest): Promise<OfferResult> {
-    const { sessionId, inputId, text, onBusy, runner, parent } = request;
+    const { sessionId, inputId, text, onBusy, runner, parent, settings } = request;
     checkParent(this.#state.sessions.get(sessionId), request);
     const lease = this.#holder(request);
     const suspended = this.#state.suspendedTurn(this.#state.sessions.get(sessionId));
@@ -58,6 +58,7 @@ export class MemoryInbox implements InboxStore {
       digest,
       delivery: leaves && onBusy === "steer" ? "steer" : "turn",
       offeredAtMs: this.#state.wallMs(),
+      ...(settings === undefined ? {} : { settings: structuredClone(settings) }),
       state: "pending",
       ...(leaves ? {} : { runner }),
     };

@@ -36,7 +36,7 @@ async function atRest(store: StateStore): Promise<void> {
   assert.ok(running, "nothing runs");
   const { holder, fencingToken } = running.turn;
   await finishes(store, "b", { sessionId: session, holderId: holder.holderId, fencingToken });
-  await offered(store, "c", "input-c");
+  await offered(store, "c", "input-c", { settings: { instructions: "Name fruit." } });
   await store.inbox.abandon(session, "runner-c");
   await store.sessions.setTitle(session, "fruit and more");
 }

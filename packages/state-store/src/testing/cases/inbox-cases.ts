@@ -1,14 +1,18 @@
 /** What the inbox keeps of an accepted input, to its end. Whose turn it is stands in `queue-cases.ts`. */
 import assert from "node:assert/strict";
+import type { JsonValue } from "../../json.ts";
+import type { StateStore } from "../../state-store.ts";
 import type { ConformanceCase } from "../conformance-case.ts";
 import {
   ask,
   assertVerified,
   beginOf,
+  calls,
   changesNothing,
   inputOf,
   offered,
   offerOf,
+  recordsOf,
   refuses,
   says,
   session,
@@ -212,6 +216,59 @@ export const inboxCases: readonly ConformanceCase[] = [
         const offer = await again.inbox.offer(offerOf("a", `input-${index}`, { text }));
         assert.equal(offer.kind, "known");
       }
+    },
+  },
+  {
+    id: "INBOX-SETTINGS",
+    title:
+      "what an input is to be run with is there for whoever runs it, over crashes and pauses, and until it is settled",
+    async run({ open, reopen }) {
+      const settings = { instructions: "Be \u0000short. 😀", tools: [{ name: "look" }, null, 1.5], model: {} };
+      const offeredTo = await open();
+      const withSettings = (store: StateStore) => store.inbox.offer(offerOf("a", "input-1", { settings }));
+      const [first] = [await withSettings(offeredTo), await offered(offeredTo, "a", "input-2")];
+      assert.deepEqual(first.kind === "accepted" && first.input.settings, settings);
+      const store = await reopen();
+      assert.deepEqual((await store.inbox.pending(session))[0]?.settings, settings);
+      await store.inbox.abandon(session, "runner-a");
+      const { grant, granted } = await take(store, "b", { begin: beginOf("b") });
+      assert.deepEqual(granted.input?.settings, settings);
+      const turnId = "turn-b";
+      await store.transcript.append({ grant, turnId, entries: [calls("step", "call-1")] });
+      await store.turns.suspend({ grant, turnId, callIds: ["call-1"] });
+      await store.turns.answer({ sessionId: session, callId: "call-1", decision: "allow", by: "somebody" });
+      const again = await reopen();
+      const goesOn = await take(again, "c", { begin: { ...beginOf("c"), resumes: true } });
+      assert.deepEqual(goesOn.granted.input?.settings, settings);
+      assert.deepEqual((await recordsOf(again)).inputs[0]?.settings, settings);
+      await again.turns.end({ grant: goesOn.grant, turnId, outcome: "answered", release: true });
+      for (const inputId of ["input-1", "input-2"])
+        assert.equal((await inputOf(again, inputId)).settings, undefined, `${inputId} has settings`);
+      await assertVerified(again);
+    },
+  },
+  {
+    id: "INBOX-SETTINGS-b",
+    title: "the settings of an input that is known stay, and one whose id is free again has those it is offered with",
+    async run({ open }) {
+      const store = await open();
+      const settingsOf = async () => (await inputOf(store, "input-1")).settings;
+      const offer = (settings: JsonValue | undefined) =>
+        store.inbox.offer(offerOf("a", "input-1", settings === undefined ? {} : { settings }));
+      await offer({ model: { seed: 1 } });
+      await offer({ model: { seed: 2 } });
+      await offer(undefined);
+      assert.deepEqual(await settingsOf(), { model: { seed: 1 } });
+      await store.inbox.abandon(session, "runner-a");
+      await offer({ model: { seed: 3 } });
+      assert.deepEqual(await settingsOf(), { model: { seed: 1 } });
+      await store.inbox.withdraw(session, "input-1", "expired");
+      assert.equal(await settingsOf(), undefined);
+      await offer({ model: { seed: 4 } });
+      assert.deepEqual(await settingsOf(), { model: { seed: 4 } });
+      await store.inbox.withdraw(session, "input-1", "expired");
+      await offer(undefined);
+      assert.equal(await settingsOf(), undefined);
     },
   },
 ];
