@@ -210,6 +210,7 @@ export class SessionImage {
     this.#changed.isDeleted = true;
     for (const kind of ["turns", "inputs", "calls", "forgottenTurns"] as const) this.#changed[kind].clear();
     this.#entries = [];
+    this.#offered.length = 0;
   }
 
   /** The turn that has not ended: it runs, or is suspended. */

@@ -22,6 +22,7 @@ import {
   session,
   startTurn,
   take,
+  ttlMs,
 } from "../scene.ts";
 
 const child = "session-2";
@@ -277,6 +278,20 @@ export const childCases: readonly ConformanceCase[] = [
       const notice = (await store.inbox.pending(session)).find((input) => input.child);
       assert.equal(notice?.inputId, `child/${child}/turn-c/2`);
       assert.match(notice.text, /half of an answer$/);
+    },
+  },
+  {
+    id: "CHILD-NOTICE-i",
+    title: "a session whose turn died is deleted with that turn, and so is the task of a child that never began",
+    async run({ host, open, reopen }) {
+      const first = await open();
+      await delegating(first);
+      await host.advance(ttlMs + 1);
+      assert.deepEqual(await first.sessions.delete(session), { kind: "deleted" });
+      const store = await reopen();
+      assert.equal(await store.sessions.read(session), undefined);
+      const task = await store.inbox.read(child, "task");
+      assert.equal(task?.state === "settled" && task.end, "cancelled");
     },
   },
 ];
