@@ -56,6 +56,7 @@ export function eventRoutes({ store, host, live, streams }: GatewayParts): reado
     summary: "Every turn of the session as events, wherever it runs; Last-Event-ID goes on without a gap or a repeat.",
     params: sessionPath,
     query: eventsQuery,
+    headers: { "Last-Event-ID": "The id of the last event that came: the stream goes on behind it." },
     answers: { 200: { description: "Turn events, each with an id.", contentType: "text/event-stream" } },
     refusals: [404, 410, 429],
     handle: async ({ params: { sessionId }, query, headers }, reply) => {

@@ -15,7 +15,7 @@ interface ObjectSchema {
   readonly required?: readonly string[];
 }
 
-function parametersOf(schema: z.ZodType | undefined, place: "path" | "query" | "header"): readonly Json[] {
+function parametersOf(schema: z.ZodType | undefined, place: "path" | "query"): readonly Json[] {
   if (!schema) return [];
   const { properties = {}, required = [] } = schemaOf(schema, "input") as ObjectSchema;
   return Object.entries(properties).map(([name, { description, ...inner }]) => ({
@@ -24,6 +24,15 @@ function parametersOf(schema: z.ZodType | undefined, place: "path" | "query" | "
     required: place === "path" || required.includes(name),
     ...(description === undefined ? {} : { description }),
     schema: inner,
+  }));
+}
+
+function headersOf(headers: Route["headers"] = {}): readonly Json[] {
+  return Object.entries(headers).map(([name, description]) => ({
+    name,
+    in: "header",
+    description,
+    schema: { type: "string" },
   }));
 }
 
@@ -40,16 +49,23 @@ const refusalTexts: Readonly<Record<number, string>> = {
   409: "Something is in the way.",
   410: "It was there once.",
   413: "It is too large.",
-  415: "The media type is not JSON.",
+  415: "The media type is not JSON, or the body is encoded.",
   429: "Too much at once; see Retry-After.",
   503: "Draining, or the store refuses; see Retry-After.",
 };
 const everywhere = [400, 403, 503];
+/** Of every route that may be sent a body, whether it reads one or not. */
+const ofBodies = [413, 415];
 
 const refusalContent: Json = { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } };
 
 function operationOf(route: Route): Json {
-  const refusals = [...everywhere, ...(route.access === "open" ? [] : [401]), ...(route.refusals ?? [])];
+  const refusals = [
+    ...everywhere,
+    ...(route.access === "open" ? [] : [401]),
+    ...(route.method === "GET" ? [] : ofBodies),
+    ...(route.refusals ?? []),
+  ];
   const content = route.tellRefusal ? { "application/json": { schema: {} } } : refusalContent;
   const told = Object.fromEntries(
     [...new Set(refusals)]
@@ -61,7 +77,11 @@ function operationOf(route: Route): Json {
     operationId: route.name,
     summary: route.summary,
     ...(route.access === "open" ? { security: [] } : {}),
-    parameters: [...parametersOf(route.params, "path"), ...parametersOf(route.query, "query")],
+    parameters: [
+      ...parametersOf(route.params, "path"),
+      ...parametersOf(route.query, "query"),
+      ...headersOf(route.headers),
+    ],
     ...(route.body
       ? { requestBody: { content: { "application/json": { schema: schemaOf(route.body, "input") } } } }
       : {}),

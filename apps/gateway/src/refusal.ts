@@ -86,16 +86,18 @@ const callersMistakes: ReadonlyMap<string, number> = new Map([
   ["INPUT_TOO_LARGE", 413],
 ]);
 
-/** What the framework itself refuses, by its code; anything else of it that is a 4xx is told as `request_invalid`. */
-const frameworkCodes: ReadonlyMap<string, string> = new Map([
-  ["FST_ERR_CTP_BODY_TOO_LARGE", "body_too_large"],
-  ["FST_ERR_CTP_INVALID_MEDIA_TYPE", "media_type_unsupported"],
+/** What the framework itself refuses, by its code, in our words where its own repeat what was sent. */
+const frameworkRefusals: ReadonlyMap<string, { readonly code: string; readonly detail?: string }> = new Map([
+  ["FST_ERR_CTP_BODY_TOO_LARGE", { code: "body_too_large" }],
+  ["FST_ERR_CTP_INVALID_MEDIA_TYPE", { code: "media_type_unsupported", detail: "Send application/json." }],
+  ["FST_ERR_BAD_URL", { code: "path_invalid", detail: "The path has a percent sign that encodes nothing." }],
 ]);
 
 function refusalOfFramework(error: Error & { statusCode?: unknown; code?: unknown }): Refusal | undefined {
   const status = Number(error.statusCode);
   if (!(status >= 400 && status < 500)) return undefined;
-  return new Refusal(status, frameworkCodes.get(String(error.code)) ?? "request_invalid", error.message);
+  const { code = "request_invalid", detail = error.message } = frameworkRefusals.get(String(error.code)) ?? {};
+  return new Refusal(status, code, detail);
 }
 
 /**

@@ -48,8 +48,10 @@ export interface RouteDefinition<Params, Query, Body> {
   readonly params?: z.ZodType<Params>;
   readonly query?: z.ZodType<Query>;
   readonly body?: z.ZodType<Body>;
+  /** The headers that it reads, and what each is for. */
+  readonly headers?: Readonly<Record<string, string>>;
   readonly answers: Readonly<Record<number, RouteAnswer>>;
-  /** The statuses of its refusals, for the document; 400, 401, 403 and 503 are everywhere. */
+  /** The statuses of its refusals, for the document, beyond those of every route. */
   readonly refusals?: readonly number[];
   readonly tellRefusal?: TellRefusal;
   /** Answers the body, or sends it through `reply` and answers that; a `Refusal` that it throws is told. */

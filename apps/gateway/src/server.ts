@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOption
 import { CodedError } from "@turnkeeper/kernel";
 import { Access } from "./access.ts";
 import type { GatewayParts } from "./gateway-parts.ts";
+import { errorOf } from "./openai/openai-error.ts";
 import { drainingRefusal, problemOf, Refusal, refusalOf } from "./refusal.ts";
 import { registerRoute, routeConfigOf } from "./route.ts";
 import type { Route } from "./route.ts";
@@ -50,9 +51,14 @@ function tellOnSocket(error: Error & { code?: string }, socket: Socket): void {
   const refusal = new Refusal(status, code, detail);
   const problem = problemOf(refusal);
   const body = JSON.stringify(problem);
-  socket.end(
-    `HTTP/1.1 ${status} ${problem.title}\r\nConnection: close\r\nContent-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
+  const headers = {
+    ...securityHeaders,
+    connection: "close",
+    "content-type": "application/problem+json",
+    "content-length": Buffer.byteLength(body),
+  };
+  const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${problem.title}\r\n${head.join("")}\r\n${body}`);
 }
 
 function loggerOf({
@@ -80,10 +86,37 @@ function serializedError(error: unknown): { type: string; message: string; stack
   };
 }
 
+/** Compressed bodies are not read: a small one could become a large one. */
+function checkEncoding({ headers }: FastifyRequest): void {
+  const encoding = headers["content-encoding"];
+  if (encoding === undefined || encoding.trim().toLowerCase() === "identity") return;
+  throw new Refusal(415, "content_encoding_unsupported", "Send the body as it is, without a Content-Encoding.");
+}
+
+/** Whether somebody must be told of an error in the log: a refusal without a cause is an answer like any other. */
+const isFault = (error: unknown, { status }: Refusal): boolean =>
+  status >= 500 && !(error instanceof Refusal && error.cause === undefined);
+
 /** Refuses whom it does not serve, marks every answer, and tells every error by a stable code. */
 export function createServer(parts: GatewayParts, routes: readonly Route[]): FastifyInstance {
   const { options, host } = parts;
   const access = new Access(options);
+  /** Marks the answer and throws the refusal of whom it is not for; whether it was a preflight, which ends with this. */
+  const admit = (request: FastifyRequest, reply: FastifyReply): boolean => {
+    reply.headers({ ...securityHeaders, "x-request-id": request.id });
+    if (access.answersPreflight(request, reply)) return true;
+    access.check(request);
+    checkEncoding(request);
+    if (parts.isDraining() && routeConfigOf(request).access !== "open") throw drainingRefusal();
+    return false;
+  };
+  const noteAnswer = (request: FastifyRequest, reply: FastifyReply): void => {
+    const { method, routeOptions } = request;
+    const durationMs = Math.round(reply.elapsedTime);
+    const labels = { method, route: routeOptions.url ?? "none", status: reply.statusCode };
+    parts.metrics.request(labels, reply.elapsedTime);
+    request.log.info({ method, route: routeOptions.url, status: reply.statusCode, durationMs }, "request");
+  };
   const server: FastifyInstance = fastify({
     bodyLimit: options.limits.bodyBytes,
     requestTimeout: requestTimeoutMs,
@@ -98,44 +131,55 @@ export function createServer(parts: GatewayParts, routes: readonly Route[]): Fas
     },
     // A stream has no head alone.
     exposeHeadRoutes: false,
-    // Ids of sessions and calls are longer than the router's default allows.
-    routerOptions: { maxParamLength: 512 },
+    // How long an id may be is for its route's schema to say; no path is longer than the head.
+    routerOptions: { maxParamLength: headerBytesMax },
     http: {
       connectionsCheckingInterval: slowRequestCheckMs,
       headersTimeout: headersTimeoutMs,
       maxHeaderSize: headerBytesMax,
+      // One without a Host is refused like one with a foreign Host.
+      requireHostHeader: false,
     },
     clientErrorHandler: tellOnSocket,
-    frameworkErrors: (error, request, reply) => void sendRefusal(request, reply, refusalOf(error)),
+    // A path that cannot be decoded comes here past every hook.
+    frameworkErrors: (error, request, reply) => {
+      reply.raw.once("finish", () => noteAnswer(request, reply));
+      let refusal = refusalOf(error);
+      try {
+        admit(request, reply);
+      } catch (first) {
+        refusal = refusalOf(first);
+      }
+      void sendRefusal(request, reply, refusal);
+    },
     logger: loggerOf(parts),
   });
   server.server.maxConnections = options.limits.connectionCount;
+  // What a client expects beyond 100-continue need not be met (RFC 9110), and Node's own refusal would pass every hook.
+  server.server.on("checkExpectation", (request, response) => server.server.emit("request", request, response));
   // A page elsewhere may send text without asking first; only JSON is read.
   server.removeContentTypeParser("text/plain");
   server.addHook("onRequest", async (request, reply) => {
-    reply.headers({ ...securityHeaders, "x-request-id": request.id });
-    if (access.answersPreflight(request, reply)) return reply.code(204).send();
-    access.check(request);
-    if (parts.isDraining() && routeConfigOf(request).access !== "open") throw drainingRefusal();
+    if (admit(request, reply)) return reply.code(204).send();
     return undefined;
   });
-  server.addHook("onResponse", async (request, reply) => {
-    const { method, routeOptions } = request;
-    const durationMs = Math.round(reply.elapsedTime);
-    const labels = { method, route: routeOptions.url ?? "none", status: reply.statusCode };
-    parts.metrics.request(labels, reply.elapsedTime);
-    request.log.info({ method, route: routeOptions.url, status: reply.statusCode, durationMs }, "request");
-  });
+  server.addHook("onResponse", async (request, reply) => noteAnswer(request, reply));
   server.setErrorHandler((error: unknown, request, reply) => {
     const refusal = refusalOf(error);
-    if (refusal.status >= 500) request.log.error({ err: error, code: refusal.code }, "request failed");
+    if (isFault(error, refusal)) request.log.error({ err: error, code: refusal.code }, "request failed");
     // A stream that had begun has no other end than its end.
     if (reply.raw.headersSent) return reply;
     return sendRefusal(request, reply, refusal);
   });
-  server.setNotFoundHandler((request, reply) =>
-    sendRefusal(request, reply, new Refusal(404, "route_unknown", "There is no such route.")),
-  );
+  server.setNotFoundHandler((request, reply) => {
+    const refusal = new Refusal(404, "route_unknown", "There is no such route.");
+    const problem = problemOf(refusal, request.id);
+    // A client of OpenAI's API reads `error` alone, and asks for routes of that API that are not here.
+    return reply
+      .code(404)
+      .type("application/problem+json")
+      .send({ ...problem, error: errorOf(refusal) });
+  });
   for (const route of routes) registerRoute(server, route);
   return server;
 }

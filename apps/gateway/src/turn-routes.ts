@@ -100,7 +100,7 @@ export function turnRoutes({ agent, calls, streams, store, host, live }: Gateway
     answers: {
       200: { description: "How the call ended; as an event stream, each event with an id.", schema: turnFinished },
     },
-    refusals: [409, 413, 415, 429],
+    refusals: [409, 429],
     handle: async ({ params, body, headers }, reply) => {
       const { input, inputId, onBusy, waitTimeoutMs, stopWhenGone = false } = body;
       const isStream = wantsEvents(headers.accept);

@@ -43,7 +43,9 @@ it("metrics count turns by outcome, waits, holds, writes, refusals and what is o
 });
 
 it("readiness is false while the gateway drains, and while the store refuses", async () => {
-  const { url, gateway, store } = await openGateway([{ silentAfter: "…" }], { drainMs: 60_000 });
+  const faults: string[] = [];
+  const log = { level: "error", write: (line: string) => faults.push(line) } as const;
+  const { url, gateway, store } = await openGateway([{ silentAfter: "…" }], { drainMs: 60_000, log });
   expect((await fetch(`${url}/readyz`)).status).toBe(200);
   const { list } = store.sessions;
   store.sessions.list = () => Promise.reject(new Error("gone"));
@@ -55,6 +57,8 @@ it("readiness is false while the gateway drains, and while the store refuses", a
   const ready = await fetch(`${url}/readyz`);
   expect([ready.status, ((await ready.json()) as { code: string }).code]).toEqual([503, "draining"]);
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  // A probe that is told no is an answer, not a fault: only the store's was one.
+  expect(faults).toHaveLength(1);
   await store.turns.requestStop("s", { hard: true, reason: "user-stop", by: "test" });
   expect(await (await turn).json()).toMatchObject({ outcome: "interrupted" });
   await closed;

@@ -123,3 +123,12 @@ test("a response that failed in its middle says so, streamed or not, and one tha
   expect(events.at(-1)).toMatchObject({ type: "response.failed", response: { status: "failed" } });
   await expect(client.responses.create({ model, input: "1" })).rejects.toMatchObject({ status: 502 });
 });
+
+test("a route of that API which is not here is told in the words that its client reads", async () => {
+  const client = clientOf(await openGateway([]));
+  await expect(client.responses.retrieve("resp_1")).rejects.toMatchObject({
+    status: 404,
+    code: "route_unknown",
+    message: "404 There is no such route.",
+  });
+});

@@ -189,6 +189,48 @@ describe("a request that is made to break something", () => {
     expect([...answered]).toEqual(expect.arrayContaining([400, 404]));
   });
 
+  it("is refused by its Host, its Origin and its missing token before its path is looked at", async () => {
+    const lines: string[] = [];
+    const { url } = await openGateway([], { token, log: { level: "info", write: (line) => lines.push(line) } });
+    const paths = [`/v1/sessions/${"x".repeat(9000)}/turns`, "/v1/sessions/%E0%A4%A/turns"];
+    for (const path of paths) {
+      const asked = (headers: string): Promise<string> => rawRequest(url, `GET ${path} HTTP/1.1\r\n${headers}`);
+      const known = `Host: localhost\r\nAuthorization: Bearer ${token}`;
+      expect(await asked("Host: evil.example")).toMatch(/^HTTP\/1\.1 403 [^]*"code":"host_foreign"/);
+      expect(await asked(`${known}\r\nOrigin: https://evil.example`)).toMatch(/^HTTP\/1\.1 403 /);
+      expect(await asked("Host: localhost")).toMatch(/^HTTP\/1\.1 401 /);
+      const told = await asked(known);
+      expect(told).toMatch(/^HTTP\/1\.1 40[04] [^]*x-content-type-options: nosniff[^]*"requestId":"/);
+      expect(told).not.toMatch(/xxxx|%E0/);
+    }
+    await until(() => Promise.resolve(lines.filter((line) => line.includes('"msg":"request"')).length === 8));
+  });
+
+  it("is marked like every other where it never became a request of a route", async () => {
+    const { url } = await openGateway([]);
+    const heads = [
+      "NONSENSE\r\n",
+      `GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: ${"x".repeat(20_000)}`,
+      "GET /healthz HTTP/1.1",
+      "GET /healthz HTTP/1.1\r\nHost: localhost\r\nExpect: the-impossible",
+    ];
+    for (const head of heads)
+      expect(await rawRequest(url, head)).toMatch(
+        /x-content-type-options: nosniff[^]*content-security-policy: default/,
+      );
+  });
+
+  it("is not unpacked", async () => {
+    const { url, store } = await openGateway([]);
+    const headers = { "content-encoding": "gzip" };
+    const response = await post(`${url}/v1/sessions/s/turns`, { input: "Hi" }, headers);
+    expect([response.status, await response.json()]).toEqual([
+      415,
+      expect.objectContaining({ code: "content_encoding_unsupported" }),
+    ]);
+    expect(await store.sessions.list()).toEqual({ sessions: [] });
+  });
+
   it("has headers that mean nothing here, and changes nothing by them", async () => {
     const { url } = await openGateway([]);
     await fc.assert(

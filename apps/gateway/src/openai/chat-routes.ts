@@ -14,7 +14,7 @@ import type { ChatBody } from "./chat-request.ts";
 import { checkModel, modelOf } from "./models.ts";
 import type { OpenAnswer } from "./open-answer.ts";
 import { errorOf, refusalOfTurn, tellOpenAi } from "./openai-error.ts";
-import { readHeaders } from "./request-headers.ts";
+import { headerTexts, readHeaders } from "./request-headers.ts";
 
 const completion = z.looseObject({ id: z.string(), object: z.literal("chat.completion") });
 const modelSchema = z.looseObject({ id: z.string(), object: z.literal("model") });
@@ -63,7 +63,8 @@ export function chatRoutes(parts: GatewayParts, answering: Answering): readonly 
       "A turn in the form of OpenAI's API. X-Session-Id names a durable session, X-Session-Key a conversation for the prompt cache, Idempotency-Key (or X-Input-Id) makes a retry safe, X-On-Busy is wait, reject or interrupt.",
     body: chatRequest,
     answers: { 200: { description: "The completion; as an event stream with stream: true.", schema: completion } },
-    refusals: [404, 409, 413, 415, 429, 502, 504],
+    headers: headerTexts,
+    refusals: [404, 409, 429, 502, 504],
     tellRefusal: tellOpenAi,
     handle: async ({ body, headers }, reply) => {
       checkModel(agent.modelId, body.model);

@@ -17,6 +17,15 @@ export interface RequestHeaders {
   readonly onBusy: Policy;
 }
 
+/** Each header that a request may have, for the OpenAPI document. */
+export const headerTexts: Readonly<Record<string, string>> = {
+  "X-Session-Id": "The durable session that the request goes on with. Default: one of its own.",
+  "X-Session-Key": "The conversation whose prompt cache it shares; at most 200 characters.",
+  "Idempotency-Key": "The input's id: the same id with the same request runs once, however often it is sent.",
+  "X-Input-Id": "The same; where both are given, Idempotency-Key is the one.",
+  "X-On-Busy": "What to do while another turn runs on the session: wait (default), reject or interrupt.",
+};
+
 const policies: ReadonlySet<string> = new Set<Policy>(["wait", "reject", "interrupt"]);
 
 function valueOf(headers: IncomingHttpHeaders, name: string): string | undefined {

@@ -10,7 +10,7 @@ import { watchClient } from "./chat-routes.ts";
 import { checkModel } from "./models.ts";
 import type { OpenAnswer } from "./open-answer.ts";
 import { tellOpenAi } from "./openai-error.ts";
-import { readHeaders } from "./request-headers.ts";
+import { headerTexts, readHeaders } from "./request-headers.ts";
 import type { RequestHeaders } from "./request-headers.ts";
 import { responseIdOf, responsePlace, unknownResponse } from "./response-id.ts";
 import {
@@ -82,7 +82,8 @@ export function responseRoutes(parts: GatewayParts, answering: Answering): reado
       "A turn in the form of OpenAI's newer API: previous_response_id goes on with its session. The headers are those of completions.",
     body: responseRequest,
     answers: { 200: { description: "The response; as an event stream with stream: true.", schema: responseSchema } },
-    refusals: [404, 409, 413, 415, 429, 502, 504],
+    headers: headerTexts,
+    refusals: [404, 409, 429, 502, 504],
     tellRefusal: tellOpenAi,
     handle: async ({ body, headers: given }, reply) => {
       checkModel(agent.modelId, body.model);
