@@ -116,7 +116,10 @@ const turnFields = {
         callId: text,
         name: text,
         askedAtMs: timeMs,
-        answer: z.strictObject({ decision: z.enum(["allow", "deny"]), by: text, atMs: timeMs }).optional(),
+        answer: z
+          .strictObject({ decision: z.enum(["allow", "deny"]), by: text, atMs: timeMs, output: z.json().optional() })
+          .optional(),
+        child: z.strictObject({ sessionId: text, sinceMs: timeMs, endedAtMs: timeMs.optional() }).optional(),
       }),
     )
     .optional(),

@@ -29,6 +29,7 @@ export const stopCommand = (storePath: string, sessionId: string): string => onS
 /** `decision` is typed as it stands. */
 export const approveCommand = (storePath: string, sessionId: string, callId: string, decision: string): string =>
   onStore(`approve ${sessionId} ${shellWord(callId)} ${decision}`, storePath);
+export const whyCommand = (storePath: string, sessionId: string): string => onStore(`why ${sessionId}`, storePath);
 export const topCommand = (storePath: string): string => onStore("top", storePath);
 export const inspectCommand = (storePath: string): string =>
   `turnkeeper sessions recover --source ${shellWord(storePath)} --inspect-only`;

@@ -13,11 +13,17 @@ interface Served {
   readonly url: string;
 }
 
+const runsCommand = openAiCall("shell", JSON.stringify({ command: "echo ran >> ran.txt" }));
+const delegates = openAiCall("delegate", JSON.stringify({ task: "run it" }));
+
 /** A gateway whose model asks for one command and then gives each of these answers. */
-async function serve(...answers: readonly Answer[]): Promise<Served> {
-  const command = JSON.stringify({ command: "echo ran >> ran.txt" });
-  const server = await serveModel(openAiCall("shell", command), ...answers);
-  const home = makeHome(`${compatibleConfig(server)}gateway: { tools: [shell] }\n`);
+function serve(...answers: readonly Answer[]): Promise<Served> {
+  return serveAll(runsCommand, ...answers);
+}
+
+async function serveAll(...answers: readonly Answer[]): Promise<Served> {
+  const server = await serveModel(...answers);
+  const home = makeHome(`${compatibleConfig(server)}gateway: { tools: [shell, delegate] }\n`);
   return startGateway(home);
 }
 
@@ -29,8 +35,15 @@ async function startGateway(home: string): Promise<Served> {
 
 type Event = Readonly<Record<string, unknown>>;
 
+const isQuestion = ({ type }: Event): boolean => type === "approval.requested";
+/** Its turn is suspended over a subagent, which has asked before. */
+const rests = ({ type, awaits }: Event): boolean => type === "turn.waiting" && awaits !== undefined;
+
 /** Sends a message whose events are streamed; answers the question that its turn asks, and the rest of the stream. */
-async function ask({ url }: Served): Promise<{ readonly question: Event; readonly rest: Promise<readonly Event[]> }> {
+async function ask(
+  { url }: Served,
+  isAsked = isQuestion,
+): Promise<{ readonly question: Event; readonly rest: Promise<readonly Event[]> }> {
   const answer = await fetch(`${url}/v1/sessions/s/turns`, {
     method: "POST",
     headers: { "content-type": "application/json", accept: "text/event-stream" },
@@ -41,8 +54,8 @@ async function ask({ url }: Served): Promise<{ readonly question: Event; readonl
   let text = "";
   const events = (): readonly Event[] =>
     text.split("\n").flatMap((line) => (line.startsWith("data: ") ? [JSON.parse(line.slice(6)) as Event] : []));
-  const question = (): Event | undefined => events().find(({ type }) => type === "approval.requested");
-  while (!question()) {
+  const question = (): Event | undefined => events().find(isQuestion);
+  while (!events().some(isAsked)) {
     const { value, done } = await stream.read();
     if (done) throw new Error(`The stream ended without a question: ${text}`);
     text += value;
@@ -171,3 +184,91 @@ it("stop ends a turn that waits for approval, whoever asked", async () => {
   gateway.child.kill("SIGTERM");
   await gateway.ended;
 });
+
+interface ShownTurns {
+  readonly inputs: readonly Event[];
+  readonly turns: readonly Event[];
+  readonly entries: readonly Event[];
+}
+
+async function shown(home: string, session: string): Promise<ShownTurns> {
+  return JSON.parse((await runInside(["sessions", "show", session, "--json"], { home })).stdout) as ShownTurns;
+}
+
+async function endedOnceWithItsSubagent(home: string, child: string): Promise<void> {
+  expect(ranIn(home)).toBe("ran\n");
+  const { inputs, turns, entries } = await shown(home, "s");
+  expect(inputs.filter((input) => input["child"])).toMatchObject([
+    { end: "answered", child: { sessionId: child, outcome: "answered" } },
+  ]);
+  expect(inputs[0]).toMatchObject({ inputId: "one", end: "answered" });
+  expect(turns[0]).toMatchObject({
+    outcome: "answered",
+    approvals: [{ name: "delegate", subagent: { session: child, endedAt: expect.any(String) } }],
+  });
+  expect(entries.filter(({ role }) => role === "tool")).toMatchObject([
+    { name: "delegate", status: "ok", output: { session: child, outcome: "answered", answer: "It ran." } },
+  ]);
+  expect((await shown(home, child)).turns).toMatchObject([{ outcome: "answered" }]);
+  expect(await runInside(["sessions", "verify"], { home })).toMatchObject({ code: 0 });
+}
+
+it(
+  "rule 7.19: a subagent's question outlives kill -9 of its parent, and both go on with the next message",
+  { timeout: 120_000 },
+  async () => {
+    const served = await serveAll(
+      delegates,
+      runsCommand,
+      openAiText("It ran."),
+      openAiText("Done."),
+      openAiText("Second."),
+    );
+    const { home, gateway } = served;
+    const { question, rest } = await ask(served, rests);
+    const child = String(question["childSessionId"]);
+    const callId = String(question["callId"]);
+    gateway.child.kill("SIGKILL");
+    await gateway.ended;
+    const [waits] = (await rest).filter(rests);
+    const why = await runInside(["why", "s"], { home });
+    expect(why.stdout).toContain(`waits for the subagent in session ${child}`);
+    expect(why.stdout).toContain(`turnkeeper why ${child} --store`);
+    const wrong = await runInside(["approve", "s", (waits?.["awaits"] as string[] | undefined)?.[0] ?? "", "allow"], {
+      home,
+    });
+    expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining(`subagent in session ${child}`) });
+    const approved = await runCli(["approve", child, callId, "allow"], { home });
+    expect(approved).toMatchObject({ code: 0, stderr: expect.stringMatching(/next message: .* --session s /) });
+    expect(ranIn(home)).toBe("");
+
+    const next = await runCli(["run", "next", "--session", "s", "--json"], { home });
+    expect(next.code).toBe(0);
+    expect(eventsOf(next.stdout).at(-1)).toMatchObject({ outcome: "answered", text: "Second." });
+    await endedOnceWithItsSubagent(home, child);
+  },
+);
+
+it(
+  "rule 7.19: a gateway goes on with an answered subagent of a killed one, and then with its parent, by itself",
+  { timeout: 120_000 },
+  async () => {
+    const isDone = makeGate();
+    const served = await serveAll(delegates, runsCommand, openAiText("It ran."), (response, request) => {
+      isDone.open();
+      return openAiText("Done.")(response, request);
+    });
+    const { home, gateway } = served;
+    const { question } = await ask(served, rests);
+    const child = String(question["childSessionId"]);
+    gateway.child.kill("SIGKILL");
+    await gateway.ended;
+    const approved = await runInside(["approve", child, String(question["callId"]), "allow"], { home });
+    expect(approved).toMatchObject({ code: 0 });
+    const next = await startGateway(home);
+    await isDone.opened;
+    next.gateway.child.kill("SIGTERM");
+    expect(await next.gateway.ended).toMatchObject({ code: 0 });
+    await endedOnceWithItsSubagent(home, child);
+  },
+);

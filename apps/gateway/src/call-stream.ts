@@ -21,6 +21,8 @@ class CallStream {
   readonly #deps: SessionReaderDeps;
   #place: EventPlace;
   #progress: TurnProgress | undefined;
+  /** What subagents ask: told by the call, and by the session while the turn runs here. */
+  readonly #askedByChildren = new Set<string>();
   #following: { readonly reader: SessionReader | undefined; readonly told: Promise<"all" | "cut"> } | undefined;
 
   constructor(stream: EventStream, turn: Turn, deps: SessionReaderDeps) {
@@ -46,10 +48,11 @@ class CallStream {
   async #take(event: TurnEvent): Promise<void> {
     const { turnId, type } = event;
     if (this.#following) {
-      // The one thing that the session does not tell: that the call waits, and for whom.
-      if (type === "turn.waiting") this.#send(event);
+      // What the session does not tell: that the call waits, and for whom, and what subagents ask meanwhile.
+      if (type === "turn.waiting" || this.#isNewOfChild(event)) this.#send(event);
       return;
     }
+    this.#isNewOfChild(event);
     if (turnId === undefined) return this.#send(event);
     if (type === "turn.started") this.#progress ??= new TurnProgress(startOf(turnId));
     if (this.#progress && !suspends(event)) {
@@ -58,6 +61,15 @@ class CallStream {
     }
     if (type === "turn.waiting") this.#send(event);
     await this.#follow(turnId);
+  }
+
+  /** Whether it is a subagent's question that was not told yet; from now on it was. */
+  #isNewOfChild(event: TurnEvent): boolean {
+    if (event.type !== "approval.requested" || event.childSessionId === undefined) return false;
+    const key = JSON.stringify([event.childSessionId, event.childTurnId, event.callId]);
+    const isNew = !this.#askedByChildren.has(key);
+    this.#askedByChildren.add(key);
+    return isNew;
   }
 
   async #follow(turnId: string): Promise<void> {
@@ -75,6 +87,8 @@ class CallStream {
         if (event.turnId !== turnId) continue;
         if (event.type === "turn.finished") return "all";
         this.#place = place;
+        const isOfChild = event.type === "approval.requested" && event.childSessionId !== undefined;
+        if (isOfChild && !this.#isNewOfChild(event)) continue;
         this.#stream.send(JSON.stringify(event), id);
         await this.#stream.hasRoom();
       }

@@ -3,7 +3,7 @@ import type { Host } from "@turnkeeper/kernel";
 import type { ResolvedModel } from "@turnkeeper/models";
 import { sharedScheduler } from "@turnkeeper/periodic-scheduler";
 import type { SharedScheduler } from "@turnkeeper/periodic-scheduler";
-import type { CallAnswer, RequestStopResult, RunningTurn, StateStore } from "@turnkeeper/state-store";
+import type { AskedCall, RequestStopResult, RunningTurn, StateStore } from "@turnkeeper/state-store";
 import { openProcessPresence } from "@turnkeeper/turn-lease";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
@@ -122,8 +122,8 @@ interface LoopParts {
   readonly onModelCall: (call: ModelCallReport) => void;
 }
 
-function answersOf(turn: RunningTurn | undefined): ReadonlyMap<string, CallAnswer> {
-  return new Map((turn?.approvals ?? []).flatMap(({ callId, answer }) => (answer ? [[callId, answer] as const] : [])));
+function askedIn(turn: RunningTurn | undefined): ReadonlyMap<string, AskedCall> {
+  return new Map(turn?.approvals?.map((asked) => [asked.callId, asked]));
 }
 
 /** A turn of our loop that runs here. */
@@ -131,6 +131,7 @@ interface RunningLoop {
   readonly conversation: Conversation;
   readonly clock: ProgressClock;
   readonly isChild: boolean;
+  readonly delegation: TurnDelegation;
 }
 
 /** What a child is told before its task. */
@@ -182,10 +183,10 @@ function loopBody(
       const { conversation, soFar } = await conversations.upTo(start.input, start.revision);
       const { approval, emit, isChild, settings } = start;
       const tools = withCallersTools(parts.tools, settings.tools);
-      running.set(scope.sessionId, { conversation, clock: scope.clock, isChild });
       const delegation = new TurnDelegation(delegationDeps, delegationSettings, scope, start);
+      running.set(scope.sessionId, { conversation, clock: scope.clock, isChild, delegation });
       const loop = new TurnLoop(
-        { ...parts, tools, approval, delegation, answers: answersOf(start.resumed), emit },
+        { ...parts, tools, approval, delegation, asked: askedIn(start.resumed), emit },
         { ...loopOptions(options, isChild, settings), silenceMs, model: settings.model ?? {} },
         scope,
         conversation,
@@ -194,8 +195,9 @@ function loopBody(
       return loop.run();
     },
     ended: (sessionId, conducted) => {
-      const { conversation, isChild } = running.get(sessionId) ?? {};
+      const { conversation, isChild, delegation } = running.get(sessionId) ?? {};
       running.delete(sessionId);
+      delegation?.letGo();
       // A child has done its work: nobody waits for its next turn, and a thousand conversations are much to keep.
       if (isChild || conducted.suspended) return;
       const { ending, revision } = conducted;

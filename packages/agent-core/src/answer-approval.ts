@@ -1,6 +1,6 @@
+import { unansweredCalls } from "@turnkeeper/state-store";
 import type { AnswerRequest, AnswerResult, CallDecision, JsonValue } from "@turnkeeper/state-store";
 import type { TurnDeps } from "./turn-machinery.ts";
-import { openQuestions } from "./open-questions.ts";
 
 export interface ApprovalAnswer {
   readonly decision: CallDecision;
@@ -35,7 +35,7 @@ export async function answerApproval(
   const result = await deps.store.turns.answer(request);
   if (result.kind !== "recorded") return result;
   const { turn } = result;
-  const openCallIds = openQuestions(turn).map(({ callId }) => callId);
+  const openCallIds = unansweredCalls(turn).map(({ callId }) => callId);
   if (openCallIds.length > 0) return { ...result, openCallIds, isResumed: false };
   const heard = await deps.presence.wake(turn.holder, turn.sessionId);
   return { ...result, openCallIds, isResumed: heard === "woken" };

@@ -1,9 +1,9 @@
 import { CodedError, messageOf } from "@turnkeeper/kernel";
+import { unansweredCalls } from "@turnkeeper/state-store";
 import type { Runner, SuspendedTurn } from "@turnkeeper/state-store";
 import { durationText } from "./duration-text.ts";
 import type { HolderView } from "./events.ts";
 import type { CallEnd, TurnCall } from "./turn-call.ts";
-import { openQuestions } from "./open-questions.ts";
 
 export function endOfStoreFailure(error: unknown): CallEnd {
   if (CodedError.is(error)) return { outcome: "failed", reason: error.code, detail: error.message };
@@ -56,7 +56,12 @@ export function refusedEnd(
   runner: Pick<Runner, "instanceId">,
   suspended?: SuspendedTurn,
 ): CallEnd {
-  const [asked] = suspended ? openQuestions(suspended) : [];
+  const [asked] = suspended ? unansweredCalls(suspended) : [];
+  if (asked?.child)
+    return {
+      ...sessionBusy,
+      detail: `It waits for the subagent in session ${asked.child.sessionId}, which waits for approval.`,
+    };
   if (asked) return { ...sessionBusy, detail: `It waits for approval of ${asked.name} (call ${asked.callId}).` };
   return { ...sessionBusy, ...(holder ? { detail: `It is ${heldBy(holder, runner)}. Try again.` } : {}) };
 }

@@ -20,6 +20,8 @@ export interface CallRequest {
   readonly settings?: JsonValue;
   /** The call that the session is made for. */
   readonly parent?: ParentCall;
+  /** Told that the turn is suspended, and that it goes on here. */
+  readonly onPause?: (isPaused: boolean) => void;
 }
 
 /** What a tool call hands to a child. */
@@ -31,6 +33,8 @@ export interface ChildTask {
   /** Who may run the child's tools: whoever may run the parent's. */
   readonly approval: Approval;
   readonly deadlineMs: number | undefined;
+  /** Told that the child waits for approval, and that it goes on here. */
+  readonly onPause: (isPaused: boolean) => void;
 }
 
 const inputIdPattern = /^[\x21-\x7e]{1,200}$/;
@@ -87,7 +91,7 @@ export function requestOfRun(
 export function requestOfChild(
   { random }: Pick<Host, "random">,
   agent: ResolvedAgentOptions,
-  { sessionId, text, parent, approval, deadlineMs }: ChildTask,
+  { sessionId, text, parent, approval, deadlineMs, onPause }: ChildTask,
 ): CallRequest {
   return {
     sessionId,
@@ -99,6 +103,7 @@ export function requestOfChild(
     deadlineMs: checkedDuration("deadlineMs", deadlineMs, 1),
     approval,
     parent,
+    onPause,
   };
 }
 

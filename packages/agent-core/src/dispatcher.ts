@@ -1,9 +1,11 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { PeriodicHandle } from "@turnkeeper/periodic-scheduler";
+import { unansweredCalls } from "@turnkeeper/state-store";
 import type {
   InputRecord,
   LeaseView,
   OfferResult,
+  ParentCall,
   RequestStopResult,
   Runner,
   SuspendedTurn,
@@ -18,6 +20,7 @@ import { runInputlessTurn } from "./inputless-turn.ts";
 import type { InputlessBody } from "./inputless-turn.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
 import { LeftInputs } from "./left-inputs.ts";
+import { awaitedTurns } from "./open-questions.ts";
 import { Observers } from "./observers.ts";
 import { leavesWhenBusy, offerInput } from "./offer-input.ts";
 import { reapTurns } from "./reaper.ts";
@@ -80,6 +83,8 @@ export class Dispatcher implements AsyncDisposable {
       follow: (call) => this.#track(this.#follow(call)),
       observe: (event) => this.#observers.tell(event),
       onIdle: () => {},
+      tend: (turn) => this.#track(this.#tend(turn).catch(reportDefect)),
+      childEnded: (parent) => this.#track(this.#goOnWith(parent).catch(reportDefect)),
       leaveLater: (sessionId) => void this.#left.add(sessionId),
     };
     this.#leftInputs = new LeftInputs({
@@ -310,6 +315,28 @@ export class Dispatcher implements AsyncDisposable {
     if (!isLeft || !this.#deps.body.resumes || this.#closing.signal.aborted) return outcome;
     this.#runHere(sessionId);
     return { ...outcome, isResumed: true };
+  }
+
+  /** The subagents that a suspended turn waits for, and theirs: where one is answered and nobody lives who asked, it goes on here. */
+  async #tend(turn: SuspendedTurn): Promise<void> {
+    for (const child of await awaitedTurns(this.#deps.store, turn)) {
+      if (unansweredCalls(child).length > 0) await this.#tend(child);
+      else await this.#goOn(child);
+    }
+  }
+
+  /** A child has ended: its parent's turn goes on, if it waited for nothing else, where it was begun or else here. */
+  async #goOnWith({ sessionId, turnId }: ParentCall): Promise<void> {
+    const [view] = await this.#deps.store.turns.running(sessionId);
+    const turn = view?.turn;
+    if (turn?.turnId !== turnId || turn.state !== "suspended" || unansweredCalls(turn).length > 0) return;
+    await this.#goOn(turn);
+  }
+
+  async #goOn(turn: SuspendedTurn): Promise<void> {
+    const { body, presence } = this.#deps;
+    if (!body.resumes || !(body.canResume?.(turn) ?? true)) return;
+    if ((await presence.wake(turn.holder, turn.sessionId)) !== "woken") this.#runHere(turn.sessionId);
   }
 
   #runHere(sessionId: string): void {

@@ -10,7 +10,10 @@ export type HolderView = Pick<LeaseView["holder"], "pid" | "host" | "instanceId"
 /** What happens in one call to `run`, in order. Every event has `type`, `sessionId`, `at` and, once there is one, `turnId`. */
 export type TurnEventBody =
   | { readonly type: "input.accepted"; readonly inputId: string }
-  /** Somebody has the session; nobody holds it where its turn waits for approval of `awaits`. */
+  /**
+   * Somebody has the session. With `awaits` nobody holds it: its turn, which may be the call's own, waits for approval of
+   * these calls, or for their subagents that wait for approval.
+   */
   | {
       readonly type: "turn.waiting";
       readonly holder?: HolderView;
@@ -56,8 +59,11 @@ export type TurnEventBody =
       readonly outcome: RunOutcome;
       readonly durationMs: number;
     }
-  /** A message that came while the turn ran is in the request that leaves now. */
-  | { readonly type: "steer.delivered"; readonly inputId: string }
+  /**
+   * A message that came while the turn ran is in the request that leaves now. With `childSessionId` it is what tells of
+   * that subagent's end.
+   */
+  | { readonly type: "steer.delivered"; readonly inputId: string; readonly childSessionId?: string }
   /**
    * After `delayMs` the model is asked again: the call failed before anything of its answer came, or the answer was cut
    * and the rest of it is asked for.

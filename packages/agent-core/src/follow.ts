@@ -1,9 +1,10 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
+import { unansweredCalls } from "@turnkeeper/state-store";
 import type { InputRecord, PendingInput, Runner, SuspendedTurn, TakenInput, TurnRecord } from "@turnkeeper/state-store";
 import { endOfStoreFailure, leftInQueue, leftTurn, shutDownEnd, unansweredStopEnd, unfollowedEnd } from "./call-end.ts";
 import { reportDefect } from "./defect.ts";
-import { openQuestions } from "./open-questions.ts";
+import { readQuestions } from "./open-questions.ts";
 import { reapTurns } from "./reaper.ts";
 import type { ReapDeps } from "./reaper.ts";
 import { requestStop } from "./stop.ts";
@@ -27,6 +28,8 @@ export type FollowDeps = ReapDeps & {
   readonly rejoin: (call: TurnCall) => Promise<void>;
   /** Gives it to that runner to go on with its turn, which waited for answers; false: it cannot. */
   readonly resume: (call: TurnCall, turn: SuspendedTurn) => boolean;
+  /** Sees to it that the subagents that a suspended turn waits for go on once they are answered. */
+  readonly tend: (turn: SuspendedTurn) => void;
   /** Inputs of the session may still name this runner, and are to be left to others. */
   readonly leaveLater: (sessionId: string) => void;
 };
@@ -54,7 +57,6 @@ class Following {
   readonly #deps: FollowDeps;
   readonly #call: TurnCall;
   #turn: TurnRecord | undefined;
-  readonly #asked = new Set<string>();
   #hasWaitedOut = false;
   #told: StopOptions | undefined;
   #toldAtMs = Number.POSITIVE_INFINITY;
@@ -118,19 +120,12 @@ class Following {
 
   /** Tells what is asked, once; with nothing left to ask the turn goes on, here unless another is first. */
   async #lookAtQuestions(turn: SuspendedTurn): Promise<Look> {
-    const questions = openQuestions(turn);
-    if (questions.length === 0) return this.#deps.resume(this.#call, turn) ? "resumed" : undefined;
-    this.#call.waiting(undefined, turn);
-    const untold = questions.filter(({ callId }) => !this.#asked.has(callId));
-    if (untold.length === 0) return undefined;
-    const { sessionId, turnId } = turn;
-    const { entries } = await this.#deps.store.transcript.load(sessionId, { turnId, all: true });
-    const parts = entries.flatMap(({ body }) => (body.role === "assistant" ? body.parts : []));
-    const calls = new Map(parts.flatMap((part) => (part.type === "tool-call" ? [[part.callId, part] as const] : [])));
-    for (const { callId, name } of untold) {
-      this.#asked.add(callId);
-      this.#call.emit({ type: "approval.requested", callId, name, input: calls.get(callId)?.input ?? null });
-    }
+    if (unansweredCalls(turn).length === 0) return this.#deps.resume(this.#call, turn) ? "resumed" : undefined;
+    const call = this.#call;
+    call.waiting(undefined, turn);
+    this.#deps.tend(turn);
+    for (const question of await readQuestions(this.#deps.store, turn, (one) => !call.wasAsked(one)))
+      call.tell(question);
     return undefined;
   }
 

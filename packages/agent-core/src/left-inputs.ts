@@ -1,5 +1,5 @@
+import { unansweredCalls } from "@turnkeeper/state-store";
 import type { OpenTurn, SuspendedTurn } from "@turnkeeper/state-store";
-import { openQuestions } from "./open-questions.ts";
 import { passOverTheDead } from "./offer-input.ts";
 import type { OfferDeps } from "./offer-input.ts";
 import { deadGrantOf } from "./reaper.ts";
@@ -59,7 +59,7 @@ export class LeftInputs {
    */
   async #isAnsweredAndLeft(turn: SuspendedTurn): Promise<boolean> {
     const { presence, canResume, isServedHere, closing } = this.#deps;
-    if (closing.aborted || openQuestions(turn).length > 0) return false;
+    if (closing.aborted || unansweredCalls(turn).length > 0) return false;
     if (isServedHere(turn.sessionId) || !canResume(turn)) return false;
     return (await presence.wake(turn.holder, turn.sessionId)) !== "woken";
   }

@@ -1,5 +1,14 @@
 import { CodedError } from "@turnkeeper/kernel";
-import type { HandOver, OpenTurn, Runner, RunningTurn, SuspendedTurn, TakenInput } from "@turnkeeper/state-store";
+import { unansweredCalls } from "@turnkeeper/state-store";
+import type {
+  HandOver,
+  OpenTurn,
+  ParentCall,
+  Runner,
+  RunningTurn,
+  SuspendedTurn,
+  TakenInput,
+} from "@turnkeeper/state-store";
 import { acquireTurnLease } from "@turnkeeper/turn-lease";
 import type { TurnLeaseResult } from "@turnkeeper/turn-lease";
 import { createProgressClock } from "@turnkeeper/turn-liveness";
@@ -60,6 +69,10 @@ export interface RunnerDeps extends TurnDeps {
   follow(call: TurnCall): void;
   /** Told everything that happens in a turn, once, whether anybody called for it or not. */
   observe(event: TurnEvent): void;
+  /** Sees to it that the subagents that a suspended turn waits for go on once they are answered. */
+  tend(turn: SuspendedTurn): void;
+  /** Told that a turn of this child ended here, after which its parent's may go on. */
+  childEnded(parent: ParentCall): void;
   /** Told once nothing of this session is left to do here. */
   onIdle(): void;
   /** Told where the store did not take it that inputs of this session are left to others; it is asked again. */
@@ -203,7 +216,10 @@ export class SessionRunner {
         begin: { turnId, runnerId: runner.runnerId, resumes: this.#deps.body.resumes },
         // Renewal needs evidence that the turn moves: a lease that is renewed for a stuck turn hides it.
         mayRenew: () => liveness === undefined || clock.hasEvidence(liveness.timeoutMs),
-        onWaiting: (view) => this.#waiting.heldBy(view.holder, view.suspended),
+        onWaiting: (view) => {
+          this.#waiting.heldBy(view.holder, view.suspended);
+          if (view.suspended) this.#deps.tend(view.suspended);
+        },
       },
     ).finally(() => {
       this.#acquiring = undefined;
@@ -228,11 +244,14 @@ export class SessionRunner {
       throw new CodedError("STORE_CONTRACT", `The grant of session ${this.#sessionId} began no turn.`);
     }
     const calls = this.#waiting.take(input.inputId);
+    const parent = await this.#parentOf(calls, resumed);
+    let isOver = false;
     const observe = (event: TurnEventBody): void =>
       this.#deps.observe(stampedEvent(event, this.#sessionId, turnId, this.#deps.host.clock.wallMs()));
     const emit = (event: TurnEventBody): void => {
-      for (const call of calls) call.emit(event);
-      observe(event);
+      for (const call of calls) call.tell(event);
+      // What a child asks while its parent is suspended is its own turn's to tell.
+      if (!isOver) observe(event);
     };
     const conducted = await conductTurn(
       this.#deps,
@@ -248,6 +267,7 @@ export class SessionRunner {
           const begun = { fencingToken: lease.fencingToken, ...(resumed ? { resumes: true as const } : {}) };
           for (const call of calls) {
             call.started(turnId, begun);
+            call.request.onPause?.(false);
             call.keptBy({
               onStop: ({ hard = false, by = "caller", reason = "user-stop" }) =>
                 void interrupt.interrupt({ hard, reason, by }),
@@ -268,7 +288,7 @@ export class SessionRunner {
         const settings = settingsOf(input.settings);
         // What was asked once, and answered from elsewhere, is asked in the same way again.
         const approval = calls[0]?.request.approval ?? settings.approval ?? (resumed ? "ask" : "deny");
-        const isChild = calls.some(({ request }) => request.parent !== undefined);
+        const isChild = parent !== undefined;
         const start = {
           input,
           revision: granted.revision,
@@ -288,13 +308,30 @@ export class SessionRunner {
     if (conducted.suspended) {
       const { suspended, asks } = conducted;
       for (const ask of asks) emit({ type: "approval.requested", ...ask });
+      const open = unansweredCalls(suspended);
+      // What a subagent asks was told when it asked; that its parent rests too is told by nothing else.
+      if (open.some(({ child }) => child))
+        emit({ type: "turn.waiting", awaits: open.map(({ callId }) => callId), elapsedMs: 0 });
+      isOver = true;
+      for (const call of calls) call.request.onPause?.(true);
       return this.#waiting.park(calls, input.inputId, suspended);
     }
+    isOver = true;
     this.#hasOrphans = this.#mustCompeteAgain(conducted.handOver);
     const { entries: _entries, stop, ...ending } = conducted.ending;
     const end = { ...ending, ...(stop ? { by: stop.by } : {}) };
     for (const call of calls) call.finish(end);
     observe({ type: "turn.finished", text: "", ...end });
+    if (parent) this.#deps.childEnded(parent);
+  }
+
+  /** The call that the turn works for: a child's, where it runs its task. */
+  async #parentOf(calls: readonly TurnCall[], resumed: RunningTurn | undefined): Promise<ParentCall | undefined> {
+    const parent = calls.find(({ request }) => request.parent)?.request.parent;
+    // Whoever goes on with a child that another process began was not asked by its parent.
+    if (parent || !resumed) return parent;
+    const session = await this.#deps.store.sessions.read(this.#sessionId).catch(reportDefect);
+    return session?.parent;
   }
 
   /** Orphans, or our own next input: nobody else was woken for them. */

@@ -1,4 +1,5 @@
 import { CodedError } from "@turnkeeper/kernel";
+import { wantsTurn } from "@turnkeeper/state-store";
 import type { StateStore, TakenInput } from "@turnkeeper/state-store";
 import type { TurnScope } from "./turn-machinery.ts";
 import { isStoreFailure } from "./turn-writer.ts";
@@ -11,16 +12,17 @@ import { isStoreFailure } from "./turn-writer.ts";
 export class Steers {
   readonly #store: StateStore;
   readonly #scope: TurnScope;
-  #undelivered: string[] = [];
+  #undelivered: TakenInput[] = [];
 
   constructor(store: StateStore, scope: TurnScope) {
     this.#store = store;
     this.#scope = scope;
   }
 
-  /** How many were taken and are in no request yet. */
+  /** How many messages of people were taken and are in no request yet. */
   get undeliveredCount(): number {
-    return this.#undelivered.length;
+    // What tells of a subagent's end stands in the transcript, and nobody can send it again.
+    return this.#undelivered.filter(wantsTurn).length;
   }
 
   /** Asked with an answer in hand: its write is next, and that is where a store that fails must be met. */
@@ -43,12 +45,12 @@ export class Steers {
     if (taken.kind === "stale-token")
       throw new CodedError("LEASE_LOST", `Session ${sessionId} was taken over; this turn's writes are refused.`);
     if (taken.inputs.length > 0) clock.progress("steer");
-    this.#undelivered.push(...taken.inputs.map(({ inputId }) => inputId));
+    this.#undelivered.push(...taken.inputs);
     return taken.inputs;
   }
 
   /** A request leaves that carries all that were taken; answers which of them it is the first for. */
-  deliver(): readonly string[] {
+  deliver(): readonly TakenInput[] {
     const delivered = this.#undelivered;
     this.#undelivered = [];
     return delivered;

@@ -1,4 +1,5 @@
-import type { InterruptReason, RequestStopResult } from "@turnkeeper/state-store";
+import type { EndedTurn, InterruptReason, RequestStopResult } from "@turnkeeper/state-store";
+import { reportDefect } from "./defect.ts";
 import type { TurnDeps } from "./turn-machinery.ts";
 
 export interface StopRequestOptions {
@@ -14,7 +15,7 @@ export interface StopRequestOptions {
 /**
  * Asks the turn that runs on a session to stop, in whatever process it runs, and answers at once. The request is
  * stored on that turn; a wake-up makes its holder look at it now. One that waits for approval ends at once, and the head
- * of the queue is woken. Pending inputs are not touched.
+ * of the queue is woken; a hard stop goes down to the subagents that it waited for. Pending inputs are not touched.
  */
 export async function requestStop(
   deps: Pick<TurnDeps, "store" | "presence">,
@@ -28,5 +29,21 @@ export async function requestStop(
   // Only hints: whoever misses one polls.
   if (turn) void deps.presence.wake(turn.holder, sessionId).catch(() => "unknown");
   if (runner) void deps.presence.wake(runner, sessionId, runner.runnerId).catch(() => "unknown");
+  if (result.kind === "stopped") await stopChildren(deps, result.settled.turn);
   return result;
+}
+
+/**
+ * Takes a hard stop that ended a suspended turn down to the subagents that it still waited for. After that end, so that
+ * theirs cannot let it go on; one that cannot be stopped waits on, and its end is told as any other.
+ */
+export async function stopChildren(
+  deps: Pick<TurnDeps, "store" | "presence">,
+  { sessionId, turnId, stop, approvals = [] }: EndedTurn,
+): Promise<void> {
+  if (!stop?.hard) return;
+  const by = `turn ${turnId} of session ${sessionId}`;
+  for (const { child } of approvals)
+    if (child && child.endedAtMs === undefined)
+      await requestStop(deps, child.sessionId, { hard: true, reason: "parent", by }).catch(reportDefect);
 }

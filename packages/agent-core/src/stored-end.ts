@@ -18,7 +18,10 @@ export function answerTextOf(entries: readonly Pick<Entry, "body">[]): string {
 }
 
 /** How a settled input ended, told as the call that ran it was told. */
-export async function storedEnd(store: StateStore, input: SettledInput): Promise<CallEnd> {
+export async function storedEnd(
+  store: StateStore,
+  input: Pick<SettledInput, "sessionId" | "turnId" | "end">,
+): Promise<CallEnd> {
   if (input.turnId === undefined) {
     return input.end === "expired" ? sessionBusy : { outcome: "cancelled", reason: "user-stop" };
   }

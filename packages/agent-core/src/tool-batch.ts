@@ -1,7 +1,8 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
-import type { EntryDraft, ToolBody } from "@turnkeeper/state-store";
-import type { TurnDelegation } from "./delegation/turn-delegation.ts";
+import { leftChild } from "@turnkeeper/state-store";
+import type { ChildWait, EntryDraft, ToolBody } from "@turnkeeper/state-store";
+import type { RestingChild, TurnDelegation } from "./delegation/turn-delegation.ts";
 import type { TurnEventBody } from "./events.ts";
 import { stubOf } from "./guardrails.ts";
 import type { GuardedCall, Guardrails, GuardJudgement } from "./guardrails.ts";
@@ -52,6 +53,8 @@ function judged(body: ToolBody, { note, repeats }: GuardJudgement): ToolBody {
  *
  * A call that asks for approval does not run, and neither does what must not overtake it: an exclusive call behind it, and
  * whatever stands behind an exclusive one. All of these stay open, for the turn that is suspended over them (rule 7.19).
+ * So does a call that may run again and waits for nothing but a child that waits for approval: it counts as one that does
+ * not run, and once nothing else does it is given up.
  */
 export class ToolBatch {
   readonly #deps: ToolBatchDeps;
@@ -61,6 +64,12 @@ export class ToolBatch {
   readonly #finished: (Finished | undefined)[] = [];
   /** Calls that stay open, by their places. */
   readonly #heldBack = new Set<number>();
+  readonly #running = new Set<Promise<void>>();
+  /** Calls that run and wait for nothing but a child that waits for approval. */
+  readonly #resting = new Map<number, RestingChild>();
+  /** The children of calls that were given up over them. */
+  readonly #awaited = new Map<number, string>();
+  #tellChange = (): void => {};
   readonly #stored = new Set<number>();
   #storing: Promise<void> = Promise.resolve();
   #failure: { readonly error: unknown } | undefined;
@@ -83,27 +92,39 @@ export class ToolBatch {
     return this.#calls.filter((_, index) => this.#heldBack.has(index) && this.#verdicts[index]?.kind === "ask");
   }
 
-  /** The calls without a result: those that ask, and those that wait for them. */
-  get open(): readonly PreparedCall[] {
-    return this.#calls.filter((_, index) => this.#heldBack.has(index));
+  /** The calls that were given up over children that wait for approval. */
+  get waits(): readonly ChildWait[] {
+    return this.#calls.flatMap(({ callId }, index) => {
+      const childSessionId = this.#heldBack.has(index) ? this.#awaited.get(index) : undefined;
+      return childSessionId === undefined ? [] : [{ callId, childSessionId }];
+    });
+  }
+
+  /** What the calls without a result come to where the turn does not go on: those that ask or wait, and those behind them. */
+  get ifStopped(): readonly ToolBody[] {
+    return this.#calls.flatMap((call, index) => (this.#heldBack.has(index) ? [this.#notRun(index, call)] : []));
   }
 
   /** Resolves when every call that is not held back has its stored result; rejects, once nothing of it runs any more, with what a write threw. */
   async run(): Promise<void> {
     using _phase = this.#isOver ? undefined : this.#deps.scope.interrupt.enterPhase("tools");
-    const running = new Set<Promise<void>>();
     this.#holdBack();
     for (const [index, call] of this.#calls.entries()) {
       if (this.#heldBack.has(index)) continue;
       const isExclusive = call.tool?.concurrency === "exclusive";
-      while (running.size > (isExclusive ? 0 : this.#concurrency - 1)) await Promise.race(running);
-      const work = this.#bringToResult(index, call).finally(() => running.delete(work));
-      running.add(work);
+      if (!(await this.#hasRoom(isExclusive))) {
+        this.#holdBackFrom(index);
+        break;
+      }
+      const work = this.#bringToResult(index, call).finally(() => this.#running.delete(work));
+      this.#running.add(work);
       if (isExclusive) await work;
     }
-    await Promise.all(running);
+    while (this.#awakeCount > 0) await this.#nextChange();
+    this.#giveUpResting();
+    await Promise.all(this.#running);
     await this.#storing;
-    // Nobody is asked any more: what was to wait for an answer did not start.
+    // Nobody is asked or waited for any more: what was to wait for an answer did not start.
     const left = this.#isOver ? Array.from(this.#heldBack) : [];
     for (const index of left) {
       const call = this.#calls[index];
@@ -111,6 +132,52 @@ export class ToolBatch {
       if (call) await this.#bringToResult(index, call);
     }
     if (this.#failure) throw this.#failure.error;
+  }
+
+  /** How many calls do not merely wait for somebody's approval. A stop wakes all: each ends, or is left, by itself. */
+  get #awakeCount(): number {
+    return this.#running.size - (this.#deps.scope.interrupt.signal.aborted ? 0 : this.#resting.size);
+  }
+
+  /** A call ended, or began or ceased to rest. */
+  async #nextChange(): Promise<void> {
+    const change = new Promise<void>((resolve) => {
+      this.#tellChange = resolve;
+    });
+    await Promise.race([...this.#running, change]);
+  }
+
+  /** Resolves once the next call may start; false: an exclusive one has to wait behind those that rest. */
+  async #hasRoom(isExclusive: boolean): Promise<boolean> {
+    while (this.#awakeCount > (isExclusive ? 0 : this.#concurrency - 1)) await this.#nextChange();
+    return !isExclusive || this.#running.size === 0;
+  }
+
+  #rests(index: number, child: RestingChild | undefined): void {
+    if (child) this.#resting.set(index, child);
+    else this.#resting.delete(index);
+    this.#tellChange();
+  }
+
+  /** In one step with the last look: from here on their children's ends are told by the store alone. */
+  #giveUpResting(): void {
+    for (const [index, child] of this.#resting) {
+      this.#awaited.set(index, child.sessionId);
+      this.#heldBack.add(index);
+      child.giveUp();
+    }
+    // What has ended behind them waits for their results no more.
+    this.#storing = this.#storing.then(() => this.#store());
+  }
+
+  #holdBackFrom(first: number): void {
+    for (let index = first; index < this.#calls.length; index++) this.#heldBack.add(index);
+  }
+
+  #notRun(index: number, call: PreparedCall): ToolBody {
+    const childSessionId = this.#awaited.get(index);
+    if (childSessionId !== undefined) return leftChild(call, childSessionId);
+    return notStarted(call, this.#halt ? "the turn was ended for repeating itself" : undefined);
   }
 
   #holdBack(): void {
@@ -132,19 +199,20 @@ export class ToolBatch {
 
   /** Never rejects. */
   async #bringToResult(index: number, call: PreparedCall): Promise<void> {
-    this.#finished[index] = this.#isOver
-      ? {
-          body: notStarted(call, this.#halt ? "the turn was ended for repeating itself" : undefined),
-          durationMs: undefined,
-          notices: [],
-        }
-      : await this.#run(call, this.#verdicts[index] ?? { kind: "deny" });
+    const finished = this.#isOver
+      ? { body: this.#notRun(index, call), durationMs: undefined, notices: [] }
+      : await this.#run(index, call);
+    // It was given up, and has its result when it is run again.
+    if (this.#heldBack.has(index)) return;
+    this.#finished[index] = finished;
     this.#storing = this.#storing.then(() => this.#store());
     await this.#storing;
   }
 
-  async #run(call: PreparedCall, verdict: CallVerdict): Promise<Finished> {
-    const { host, scope, workspace, guardrails, emit } = this.#deps;
+  async #run(index: number, call: PreparedCall): Promise<Finished> {
+    const { host, scope, workspace, guardrails, emit, verdicts } = this.#deps;
+    const verdict = this.#verdicts[index] ?? { kind: "deny" };
+    const hasStarted = verdicts.asked.get(call.callId)?.child !== undefined;
     let startedAtMs: number | undefined;
     const told: string[] = [];
     let notices: readonly string[] = [];
@@ -154,9 +222,14 @@ export class ToolBatch {
       workspace,
       onStarted: ({ callId, name, parsed }) => {
         startedAtMs = host.clock.monotonicMs();
-        emit({ type: "tool.started", callId, name, input: parsed.stored });
+        if (!hasStarted) emit({ type: "tool.started", callId, name, input: parsed.stored });
       },
-      delegate: this.#deps.delegation?.ofCall(call.callId, (inputId) => void told.push(inputId)),
+      delegate: this.#deps.delegation?.ofCall(call.callId, {
+        onTold: (inputId) => void told.push(inputId),
+        onResting: (child) => {
+          if (call.tool?.mayRunAgain) this.#rests(index, child);
+        },
+      }),
       // What a call that failed or was left behind had been told waits for a checkpoint.
       onAnswered: () => void (notices = [...told]),
       onLate: ({ callId, name }, late) =>

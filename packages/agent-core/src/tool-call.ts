@@ -1,6 +1,6 @@
 import { CodedError, messageOf } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
-import type { CallAnswer, JsonValue, ToolBody, ToolStatus } from "@turnkeeper/state-store";
+import type { AskedCall, JsonValue, ToolBody, ToolStatus } from "@turnkeeper/state-store";
 import { isCallersTool } from "./call-settings.ts";
 import type { Delegate } from "./delegation/turn-delegation.ts";
 import { insideTurn } from "./reentry.ts";
@@ -123,18 +123,20 @@ async function settledOrDetached(deps: ToolRunDeps, running: Promise<Settled>): 
 export interface VerdictDeps {
   readonly policy: ApprovalPolicy | undefined;
   readonly approval: Approval;
-  /** What was answered on calls that this turn asked about, by call. */
-  readonly answers: ReadonlyMap<string, CallAnswer>;
+  /** The calls that this turn was suspended over, by id, with what was answered. */
+  readonly asked: ReadonlyMap<string, AskedCall>;
 }
 
 const isDecidedByTool: ApprovalPolicy = ({ needsApproval }) => (needsApproval ? "ask" : "allow");
 
 /** What becomes of a call, by its tool, the policy, and what somebody has answered. Nothing runs yet. */
-export function verdictOf({ policy, approval, answers }: VerdictDeps, call: PreparedCall): CallVerdict {
+export function verdictOf({ policy, approval, asked }: VerdictDeps, call: PreparedCall): CallVerdict {
   const { tool, parsed } = call;
-  const { decision, output } = answers.get(call.callId) ?? {};
+  const { answer: { decision, output } = {}, child } = asked.get(call.callId) ?? {};
   // Whoever goes on with the turn may not know a tool that its caller brought.
   if (decision === "allow" && output !== undefined) return { kind: "run-elsewhere", output };
+  // It was allowed, has run, and runs again for the end of its subagent.
+  if (child) return { kind: "allow" };
   // It ends in an error of ours, and has nothing to ask for.
   if (!tool || parsed.kind === "invalid") return { kind: "allow" };
   // Nothing of it runs here, so there is nothing to allow: its result is asked for.

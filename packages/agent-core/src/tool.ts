@@ -38,7 +38,8 @@ export interface ToolContext {
   /**
    * Hands a task to a subagent with a session of its own, and waits for its end, whatever that is. Its end counts as
    * told by this call's result, where the call returns one; else a message tells of it. Absent where no agent runs the
-   * call. Rejects with `CHILD_LIMIT`, `CHILD_DEPTH`, `CHILD_LEFT` once the turn was stopped softly, or as `run` does.
+   * call. Rejects with `CHILD_LIMIT`, `CHILD_DEPTH`, `CHILD_LEFT` once the turn was stopped softly, `CHILD_WAITS` where
+   * the call is given up and will run again, or as `run` does.
    */
   readonly delegate?: Delegate;
   /** Environment variables that every process of this call must carry, so that a later holder can find and end it. */
@@ -79,6 +80,12 @@ export interface ToolDefinition<Input = unknown> {
    */
   readonly concurrency?: "shared" | "exclusive";
   readonly traits?: ToolTraits;
+  /**
+   * Whether a call that delegates may be given up while its subagent waits for approval, and be run again from its
+   * beginning once that one has ended: `delegate` then answers at once, in the order of its calls. Its turn is suspended
+   * meanwhile. For tools without a side effect of their own before that answer. Default false: the call waits.
+   */
+  readonly mayRunAgain?: boolean;
   /**
    * Runs the call. Throw to tell the model it failed (message only); answer text or JSON otherwise. A `CodedError` may
    * carry in its context, as `receipt`, what was done to end the call: it is stored with the result, for people. Must

@@ -1,4 +1,5 @@
 import type { Cancel, Host } from "@turnkeeper/kernel";
+import { unansweredCalls } from "@turnkeeper/state-store";
 import type { InterruptReason, OnBusy, SuspendedTurn, Usage } from "@turnkeeper/state-store";
 import type { CallRequest } from "./call-request.ts";
 import { EventQueue } from "./event-queue.ts";
@@ -7,7 +8,7 @@ import type { HolderView, RunOutcome, TurnEvent, TurnEventBody, TurnFinished } f
 import { callingTurns } from "./reentry.ts";
 import type { TurnChain } from "./reentry.ts";
 import type { Approval } from "./tool-call.ts";
-import { openQuestions } from "./open-questions.ts";
+import type { ApprovalRequested } from "./open-questions.ts";
 import { stampedEvent } from "./stamped-event.ts";
 
 export interface RunOptions {
@@ -95,6 +96,11 @@ export interface CallKeeper {
   onWaitedOut(): void;
 }
 
+type QuestionName = Pick<ApprovalRequested, "callId" | "childSessionId" | "childTurnId">;
+
+const questionKey = ({ callId, childSessionId, childTurnId }: QuestionName): string =>
+  JSON.stringify([childSessionId, childTurnId, callId]);
+
 /** A call to `run` as the agent keeps it: where its events go, how long it waits, and what was asked of it. */
 export class TurnCall {
   readonly request: CallRequest;
@@ -110,6 +116,7 @@ export class TurnCall {
   #isStarted = false;
   #settle: (finished: TurnFinished) => void = () => {};
   #isFinished = false;
+  readonly #asked = new Set<string>();
   #holder: HolderView | undefined;
   #awaits: readonly string[] = [];
   #waitingSinceMs: number | undefined;
@@ -171,6 +178,20 @@ export class TurnCall {
     this.#keeper?.onWaitedOut();
   }
 
+  /** Tells what happens in the turn of the call, unless it has ended; a question that was told is not told again. */
+  tell(body: TurnEventBody): void {
+    if (this.#isFinished) return;
+    if (body.type === "approval.requested") {
+      if (this.wasAsked(body)) return;
+      this.#asked.add(questionKey(body));
+    }
+    this.emit(body);
+  }
+
+  wasAsked(question: QuestionName): boolean {
+    return this.#asked.has(questionKey(question));
+  }
+
   emit(body: TurnEventBody): TurnEvent {
     const event = stampedEvent(body, this.request.sessionId, this.#turnId, this.#host.clock.wallMs());
     this.#events.push(event);
@@ -180,7 +201,7 @@ export class TurnCall {
   /** The session is held by somebody: says so at once and then ever more rarely, and starts the caller's patience. */
   waiting(holder: HolderView | undefined, suspended?: SuspendedTurn): void {
     if (this.#isFinished || this.#isStarted) return;
-    this.#awaits = suspended ? openQuestions(suspended).map(({ callId }) => callId) : [];
+    this.#awaits = suspended ? unansweredCalls(suspended).map(({ callId }) => callId) : [];
     // A holder carries more than this: what others need to ask it, and nobody's business in an event.
     if (holder) this.#holder = { pid: holder.pid, host: holder.host, instanceId: holder.instanceId };
     if (this.#waitingSinceMs !== undefined) {

@@ -11,7 +11,7 @@ import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import { cacheScope } from "@turnkeeper/models";
 import type { CacheConversation, ModelFailure, ResolvedModel } from "@turnkeeper/models";
-import type { AssistantBody, CallAnswer, EntryDraft, StateStore, ToolCallPart, Usage } from "@turnkeeper/state-store";
+import type { AskedCall, AssistantBody, EntryDraft, StateStore, ToolCallPart, Usage } from "@turnkeeper/state-store";
 import type { ModelSettings } from "./call-settings.ts";
 import { contextLimits } from "./compaction/context-limits.ts";
 import { estimateTokens } from "./compaction/token-estimate.ts";
@@ -28,7 +28,7 @@ import { addUsage } from "./step-reader.ts";
 import type { RawToolCall, StepEvent } from "./step-reader.ts";
 import { Steers } from "./steers.ts";
 import { ToolBatch } from "./tool-batch.ts";
-import { notStarted, prepareCall } from "./tool-call.ts";
+import { prepareCall } from "./tool-call.ts";
 import type { Approval, ApprovalPolicy, PreparedCall } from "./tool-call.ts";
 import { declarationOf } from "./tool-input.ts";
 import type { ToolSet } from "./tool-input.ts";
@@ -47,8 +47,8 @@ export interface LoopDeps {
   readonly policy: ApprovalPolicy | undefined;
   readonly approval: Approval;
   readonly delegation?: TurnDelegation | undefined;
-  /** What was answered on the calls that this turn was suspended over. */
-  readonly answers: ReadonlyMap<string, CallAnswer>;
+  /** The calls that this turn was suspended over, by id, with what was answered. */
+  readonly asked: ReadonlyMap<string, AskedCall>;
   readonly emit: (event: TurnEventBody) => void;
   readonly onModelCall: (call: ModelCallReport) => void;
 }
@@ -211,7 +211,8 @@ export class TurnLoop {
         beforeSideEffect: async () => {
           await this.#scope.beforeSideEffect();
           phase.signal.throwIfAborted();
-          for (const inputId of this.#steers.deliver()) emit({ type: "steer.delivered", inputId });
+          for (const { inputId, child } of this.#steers.deliver())
+            emit({ type: "steer.delivered", inputId, ...(child ? { childSessionId: child.sessionId } : {}) });
         },
         onEvent: (event) => this.#emitStepEvent(event),
         onEnded: (call) => this.#reportCall(model, call),
@@ -306,20 +307,22 @@ export class TurnLoop {
   }
 
   async #finishCalls(prepared: readonly PreparedCall[]): Promise<StepEnd> {
-    const { halt, asking, open } = await this.#runCalls(prepared);
+    const batch = await this.#runCalls(prepared);
+    const { halt, asking, waits } = batch;
     if (this.#scope.interrupt.signal.aborted) return { kind: "end", ending: interruptedEnding(this.#scope.interrupt) };
-    if (asking.length > 0) return { kind: "end", ending: this.#pauseOver(asking, open) };
+    if (asking.length + waits.length > 0) return { kind: "end", ending: this.#pauseOver(batch) };
     if (!halt) return { kind: "next" };
     const reason = `GUARDRAIL_${halt.rule.toUpperCase().replaceAll("-", "_")}`;
     return { kind: "end", ending: { outcome: "failed", reason, detail: halt.detail } };
   }
 
-  #pauseOver(asking: readonly PreparedCall[], open: readonly PreparedCall[]): TurnPause {
+  #pauseOver({ asking, waits, ifStopped }: ToolBatch): TurnPause {
     const { turnId } = this.#scope;
     return {
       outcome: "suspended",
       asks: asking.map(({ callId, name, parsed }) => ({ callId, name, input: parsed.stored })),
-      ifStopped: open.map((call): EntryDraft => ({ key: `${turnId}/${call.callId}/result`, body: notStarted(call) })),
+      waits,
+      ifStopped: ifStopped.map((body): EntryDraft => ({ key: `${turnId}/${body.callId}/result`, body })),
     };
   }
 

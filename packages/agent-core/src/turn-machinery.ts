@@ -25,6 +25,7 @@ import { CodedError, messageOf } from "@turnkeeper/kernel";
 import type { Cancel, Host } from "@turnkeeper/kernel";
 import type { SharedScheduler } from "@turnkeeper/periodic-scheduler";
 import type {
+  ChildWait,
   EntryDraft,
   Grant,
   HandOver,
@@ -108,7 +109,9 @@ export interface CallQuestion {
 export interface TurnPause {
   readonly outcome: "suspended";
   readonly asks: readonly CallQuestion[];
-  /** What closes the open calls where a stop comes first: none of them has started. */
+  /** The calls that wait for subagents that wait for answers. */
+  readonly waits: readonly ChildWait[];
+  /** What closes the open calls where a stop comes first. */
   readonly ifStopped: readonly EntryDraft[];
   readonly usage?: Usage;
 }

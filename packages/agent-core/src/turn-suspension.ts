@@ -1,6 +1,7 @@
 import { CodedError, messageOf } from "@turnkeeper/kernel";
 import type { SettledTurn } from "@turnkeeper/state-store";
 import type { TurnLease } from "@turnkeeper/turn-lease";
+import { stopChildren } from "./stop.ts";
 import { endTurn, leaseLost } from "./turn-end.ts";
 import type { EndingTurn } from "./turn-end.ts";
 import type { ConductedTurn, TurnDeps, TurnEnding, TurnPause } from "./turn-machinery.ts";
@@ -18,14 +19,14 @@ function endingOfStop({ turn }: SettledTurn): TurnEnding {
 }
 
 /**
- * Suspends a turn over the calls that ask for approval, and lets go of its lease (rule 7.19). Where that cannot be the
+ * Suspends a turn over the calls that ask for approval or wait for subagents that do, and lets go of its lease (rule 7.19). Where that cannot be the
  * turn ends, and says why: its open calls did not run. Never rejects.
  */
 export async function suspendTurn(
   deps: TurnDeps,
   lease: TurnLease,
   ending: EndingTurn,
-  { asks, usage, ifStopped }: TurnPause,
+  { asks, waits, usage, ifStopped }: TurnPause,
 ): Promise<ConductedTurn> {
   const { writer, leavesProcesses } = ending;
   const spent = usage === undefined ? {} : { usage };
@@ -40,11 +41,12 @@ export async function suspendTurn(
   if (lease.lost.aborted || writer.failure) return fails(writer.failure ?? lease.lost.reason);
   try {
     const callIds = asks.map(({ callId }) => callId);
-    const result = await writer.suspend({ callIds, ...spent, ...(leavesProcesses ? { leavesProcesses } : {}) });
+    const result = await writer.suspend({ callIds, waits, ...spent, ...(leavesProcesses ? { leavesProcesses } : {}) });
     switch (result?.kind) {
       case "suspended":
         return { suspended: result.turn, asks };
       case "stopped":
+        await stopChildren(deps, result.settled.turn);
         return { ending: endingOfStop(result.settled), handOver: result };
       case "stale-token":
         return { ending: leaseLost({ outcome: "interrupted", ...spent }) };

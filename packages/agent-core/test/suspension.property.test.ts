@@ -1,6 +1,6 @@
 import { virtualHost } from "@turnkeeper/kernel/testing";
 import { createPeriodicScheduler } from "@turnkeeper/periodic-scheduler";
-import { createMemoryStore, verifyRecords } from "@turnkeeper/state-store";
+import { createMemoryStore, unansweredCalls, verifyRecords, wantsTurn } from "@turnkeeper/state-store";
 import type { CallDecision, StateStore } from "@turnkeeper/state-store";
 import { virtualProcesses } from "@turnkeeper/turn-lease/testing";
 import fc from "fast-check";
@@ -15,8 +15,10 @@ const anyStep: fc.Arbitrary<ScriptedStep> = fc.oneof(
   {
     weight: 4,
     arbitrary: fc
-      .array(fc.constantFrom("danger", "look", "change", "rewrite"), { minLength: 1, maxLength: 4 })
-      .map((names) => ({ calls: names.map((name) => ({ name, input: {} })) })),
+      .array(fc.constantFrom("danger", "look", "change", "rewrite", "delegate"), { minLength: 1, maxLength: 4 })
+      .map((names) => ({
+        calls: names.map((name) => ({ name, input: name === "delegate" ? { task: "do it" } : {} })),
+      })),
   },
   { weight: 1, arbitrary: fc.constant<ScriptedStep>({ text: "An answer." }) },
 );
@@ -57,7 +59,28 @@ interface Life {
   kill(): void;
 }
 
-/** One session, and processes that come and go on it. */
+const delegate = defineTool({
+  name: "delegate",
+  description: "Delegates.",
+  input: z.object({ task: z.string() }),
+  mayRunAgain: true,
+  execute: async ({ task }, context) => ({ ...(await context.delegate?.(task)) }),
+});
+
+/** A subagent asks about one call, and is done; whoever else asks the model gets the steps one by one. */
+function modelOf(steps: readonly ScriptedStep[]): ReturnType<typeof scriptedModel> {
+  let index = 0;
+  const step: ScriptedStep = ({ prompt }) => {
+    if (!JSON.stringify(prompt[0]).includes("You are a subagent")) {
+      const own = steps[index++] ?? { text: "So be it." };
+      return typeof own === "function" ? { text: "So be it." } : own;
+    }
+    return prompt.at(-1)?.role === "tool" ? { text: "Found it." } : { calls: [{ name: "danger", input: {} }] };
+  };
+  return scriptedModel(Array.from({ length: 300 }, () => step));
+}
+
+/** One session with its subagents, and processes that come and go on it. */
 class Play {
   readonly host = virtualHost();
   readonly store = createMemoryStore({ host: this.host });
@@ -111,9 +134,10 @@ class Play {
       tool("look", false, "shared"),
       tool("change", true, "exclusive"),
       tool("rewrite", false, "exclusive"),
+      delegate,
     ];
     const presence = this.#processes.start({ instanceId: `p${this.#count++}` });
-    const model = scriptedModel(Array.from({ length: 60 }, (_, index) => steps[index] ?? { text: "So be it." }));
+    const model = modelOf(steps);
     const scheduler = createPeriodicScheduler({ host: this.host });
     const deps = { store, model, tools, host: this.host, scheduler, presence };
     const agent = await createAgent(deps, { maxIterations: 8, lease: { ttlMs: 5000, renewEveryMs: 1000 } });
@@ -137,17 +161,27 @@ class Play {
     return (await this.store.turns.running("s"))[0]?.turn;
   }
 
-  /** Whoever sees the question, in a process that has nothing else to do with it. */
+  /** Whoever sees the question, in a process that has nothing else to do with it; of the session or a subagent's. */
   async answer(which: number, decision: CallDecision): Promise<string | undefined> {
-    const turn = await this.openTurn();
-    const open = turn?.state === "suspended" ? turn.approvals.filter(({ answer }) => !answer) : [];
-    const callId = open[which % Math.max(1, open.length)]?.callId;
-    if (!turn || callId === undefined) return undefined;
+    const open = (await this.store.turns.running()).flatMap(({ turn }) =>
+      turn.state === "suspended"
+        ? unansweredCalls(turn).flatMap(({ callId, child }) => (child ? [] : [{ ...turn, callId }]))
+        : [],
+    );
+    const asked = open[which % Math.max(1, open.length)];
+    if (!asked) return undefined;
     const presence = this.#processes.start({ instanceId: `p${this.#count++}` });
-    const request = { sessionId: "s", turnId: turn.turnId, callId, decision, by: "somebody" };
+    const { sessionId, turnId, callId } = asked;
+    const request = { sessionId, turnId, callId, decision, by: "somebody" };
     const outcome = await answerApproval({ store: this.store, presence }, request);
     expect(outcome.kind).toBe("recorded");
-    return decision;
+    return sessionId === "s" ? decision : `${decision} a subagent's`;
+  }
+
+  /** Whether nobody's turn is open, and nothing waits for one. */
+  async isOver(): Promise<boolean> {
+    const waiting = (await this.store.inbox.pending("s")).filter(wantsTurn);
+    return waiting.length === 0 && (await this.store.turns.running()).length === 0;
   }
 
   /** Answers whether there was one. */
@@ -174,7 +208,9 @@ it("rule 7.19: whoever dies, answers or stops in between: pairs whole, inputs en
         void play.send(await play.start(script), "i0");
         await play.host.advance(20);
         for (const [index, move] of moves.entries()) {
-          const state = (await play.openTurn())?.state ?? "free";
+          const open = await play.openTurn();
+          const isOverChild = open?.state === "suspended" && unansweredCalls(open).some(({ child }) => child);
+          const state = isOverChild ? "suspended over a child" : (open?.state ?? "free");
           switch (move.kind) {
             case "answer": {
               const decision = await play.answer(move.which, move.decision);
@@ -210,9 +246,11 @@ it("rule 7.19: whoever dies, answers or stops in between: pairs whole, inputs en
           await play.answer(0, "allow");
           await play.host.advance(step < 20 ? 5 : 250);
         }
-        for (let step = 0; (await play.openTurn()) ?? (await play.store.inbox.pending("s")).length > 0; step++) {
+        for (let step = 0; !(await play.isOver()); step++) {
           if (step > 400) throw new Error("Something is left.");
           await play.answer(0, "allow");
+          // A subagent that was left by a parent that ended is gone on with by whoever serves the store.
+          void last.agent.runWaiting();
           await play.host.advance(250);
         }
 
@@ -227,8 +265,8 @@ it("rule 7.19: whoever dies, answers or stops in between: pairs whole, inputs en
         const ran = new Set(play.ran);
         for (const { turnId, approvals = [], ...turn } of records?.turns ?? []) {
           if (approvals.length > 0) reach(`asked, ${turn.state === "ended" ? turn.outcome : turn.state}`);
-          for (const { callId, answer } of approvals)
-            if (answer?.decision !== "allow") expect([...ran]).not.toContain(`${turnId}/${callId}`);
+          for (const { callId, answer, child } of approvals)
+            if (!child && answer?.decision !== "allow") expect([...ran]).not.toContain(`${turnId}/${callId}`);
         }
         const statuses = new Map(
           (records?.entries ?? []).flatMap(({ turnId, body }) =>
@@ -238,16 +276,32 @@ it("rule 7.19: whoever dies, answers or stops in between: pairs whole, inputs en
         // Who was allowed, and whose turn came to its answer, has run; who was denied is told so.
         for (const turn of records?.turns ?? []) {
           if (turn.state !== "ended" || turn.outcome !== "answered") continue;
-          for (const { callId, answer } of turn.approvals ?? [])
+          for (const { callId, answer, child } of turn.approvals ?? [])
             expect([callId, statuses.get(`${turn.turnId}/${callId}`)]).toEqual([
               callId,
-              answer?.decision === "allow" ? "ok" : "denied",
+              child || answer?.decision === "allow" ? "ok" : "denied",
             ]);
         }
         for (const { turnId, body } of records?.entries ?? []) {
           if (body.role !== "tool" || !ran.has(`${turnId}/${body.callId}`)) continue;
           expect(["ok", "interrupted", "unknown"]).toContain(body.status);
           expect(JSON.stringify(body.output)).not.toContain("Not run");
+        }
+        // Each subagent has one end, which was told once: by a result, or by a notice that the next turn has.
+        const entries = records?.entries ?? [];
+        for (const { sessionId, parent } of (await play.store.sessions.list({ limit: 200 })).sessions) {
+          if (!parent) continue;
+          const child = await play.store.sessions.records(sessionId);
+          expect(child && verifyRecords(child)).toEqual([]);
+          const notices = (records?.inputs ?? []).filter((input) => input.child?.sessionId === sessionId);
+          expect([sessionId, notices.length]).toEqual([sessionId, 1]);
+          const byResult = entries.filter(
+            ({ body }) => body.role === "tool" && JSON.stringify(body.output).includes(`"sessionId":"${sessionId}"`),
+          ).length;
+          const byMessage = entries.filter(({ body }) => body.role === "user" && body.child === sessionId).length;
+          const isPending = notices[0]?.state === "pending" ? 1 : 0;
+          expect([sessionId, byResult + byMessage + isPending]).toEqual([sessionId, 1]);
+          reach(byResult > 0 ? "told by a result" : "told by a message");
         }
         play.host.reboot();
       },
@@ -258,6 +312,8 @@ it("rule 7.19: whoever dies, answers or stops in between: pairs whole, inputs en
     ["allow", "deny", "asked, answered", "asked, interrupted"],
     ["crash while suspended", "stop while suspended", "crash while running", "stop while running"],
     ["repeat while suspended", "message while suspended", "server while suspended"],
+    ["allow a subagent's", "deny a subagent's", "told by a result", "told by a message"],
+    ["crash", "stop", "repeat", "message", "server"].map((what) => `${what} while suspended over a child`),
   ].flat();
   expect(wanted.filter((what) => !reached.has(what))).toEqual([]);
 }, 240_000);

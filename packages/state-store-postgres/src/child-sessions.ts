@@ -1,10 +1,11 @@
 /** What a child's end, or its parent's, writes beside itself; the rules stand in the state-store's child.ts. */
-import { childNotice, digestOf, numberedNoticeId } from "@turnkeeper/state-store";
+import { childNotice, digestOf, numberedNoticeId, withChildEnd } from "@turnkeeper/state-store";
 import type { InputEnd, ParentCall } from "@turnkeeper/state-store";
 import { pendingCount, queueOf, settleInput } from "./input-rows.ts";
 import type { SessionImage } from "./session-image.ts";
 import { parentOf } from "./session-rows.ts";
 import { storeError } from "./store-failure.ts";
+import { approvalsOf, isSuspended } from "./turn-rows.ts";
 
 /** A session is one call's child from its first moment on, or never. */
 export function checkParent(image: SessionImage, parent: ParentCall | undefined): void {
@@ -52,6 +53,13 @@ export function tellParent(child: SessionImage, end: ChildsEnd, askParent: (id: 
     child: JSON.stringify(notice.child),
     settings: null,
   });
+  const turn = target.openTurn;
+  const isAwaited = turn?.turn_id === parent.turnId && isSuspended(turn);
+  const approvals = isAwaited ? withChildEnd(approvalsOf(turn) ?? [], child.sessionId, target.atMs) : undefined;
+  if (turn && approvals) {
+    target.putTurn({ ...turn, approvals: JSON.stringify(approvals) });
+    target.ring();
+  }
   target.touch();
 }
 

@@ -1,4 +1,4 @@
-import { wantsTurn, withAnswer } from "@turnkeeper/state-store";
+import { wantsTurn, withAnswer, withAsked } from "@turnkeeper/state-store";
 import type {
   AnswerRequest,
   AnswerResult,
@@ -23,6 +23,7 @@ import { freeLease, isGrantOf, leaseHolder, leaseView, serverBootId } from "./le
 import type { LeaseRow } from "./lease-rows.ts";
 import type { Server } from "./server.ts";
 import type { SessionImage } from "./session-image.ts";
+import { parentOf } from "./session-rows.ts";
 import type { SessionWrites } from "./session-writes.ts";
 import { closeTurn, handOver, mustRun, noteProcesses, settleCrashed, stopSuspended, takeInput } from "./settlement.ts";
 import type { PostgresSpool } from "./postgres-spool.ts";
@@ -128,31 +129,27 @@ function requestStop(
   return { kind: "requested", turn: { ...turn, stop: asked } };
 }
 
-/** The calls as they are asked about; throws for what nobody could answer or go on with. */
-function askedCalls(
-  image: SessionImage,
-  turnId: string,
-  before: readonly AskedCall[],
-  callIds: readonly string[],
-): readonly AskedCall[] {
+/** The calls that the turn waits for from now on; throws for what nobody could answer or go on with. */
+function askedCalls(image: SessionImage, running: TurnRow, request: SuspendRequest): readonly AskedCall[] {
+  const { turn_id: turnId } = running;
   const refused = (why: string): Error =>
     storeError("STORE_CONTRACT", `Turn ${turnId} of session ${image.sessionId} cannot be suspended: ${why}.`, {
       turnId,
     });
-  if (callIds.length === 0) throw refused("it asks about no call");
   if (!takenBy(image, turnId).some(wantsTurn)) throw refused("it holds no input");
-  const names = new Map(openCalls(image, turnId).map(({ callId, name }) => [callId, name]));
-  for (const { callId } of before) names.delete(callId);
-  return callIds.map((callId) => {
-    const name = names.get(callId);
-    if (name === undefined) throw refused(`call ${callId} is not open, or was asked about before`);
-    names.delete(callId);
-    return { callId, name, askedAtMs: image.atMs };
-  });
+  const facts = {
+    open: new Map(openCalls(image, turnId).map(({ callId, name }) => [callId, name])),
+    atMs: image.atMs,
+    childOf: (childId: string) => {
+      const { session } = image.other(childId);
+      return session && { parent: parentOf(session), hasToldParent: session.has_told_parent };
+    },
+  };
+  return withAsked(runningTurn(image.sessionId, running), request, facts, refused);
 }
 
 function suspend(image: SessionImage, request: SuspendRequest): SuspendResult {
-  const { grant, turnId, callIds, usage, leavesProcesses } = request;
+  const { grant, turnId, usage, leavesProcesses } = request;
   const own = image.session && image.turn(turnId);
   const isOwn = own?.fencing_token === grant.fencingToken && own.holder_id === grant.holderId;
   // Repeated after an outcome that was not known: what stands is told again.
@@ -162,8 +159,7 @@ function suspend(image: SessionImage, request: SuspendRequest): SuspendResult {
   mustRun(image, grant, turnId);
   const running = image.openTurn;
   if (!running) return { kind: "stale-token" };
-  const before = approvalsOf(running) ?? [];
-  const approvals = [...before, ...askedCalls(image, turnId, before, callIds)];
+  const approvals = askedCalls(image, running, request);
   const row = suspendTurn(image, running, { approvals, ...(usage ? { usage } : {}) });
   freeLease(image);
   noteProcesses(image, running, leavesProcesses);

@@ -1,12 +1,12 @@
 /** What a child's end, or its parent's, writes beside itself; the rules stand in the state-store's child.ts. */
-import { childNotice, digestOf, numberedNoticeId } from "@turnkeeper/state-store";
+import { childNotice, digestOf, numberedNoticeId, withChildEnd } from "@turnkeeper/state-store";
 import type { EntryBody, InputEnd, ParentCall } from "@turnkeeper/state-store";
 import { findInput, markSettled, offerInput, pendingCount, queueOf } from "./input-rows.ts";
 import { findSession, parentOf, touchSession } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
 import { storeError } from "./store-failure.ts";
 import type { Transaction } from "./transaction.ts";
-import { doesRun } from "./turn-rows.ts";
+import { approvalsOf, findTurn, isSuspended, storeAnswers } from "./turn-rows.ts";
 
 /** How many of a turn's last entries are looked at for its answer: it may stand in pieces. */
 const answerEntriesMax = 16;
@@ -60,7 +60,8 @@ export function tellParent(
   child.has_told_parent = 1;
   tx.rows.run("UPDATE session SET has_told_parent = 1 WHERE session_no = ?", child.session_no);
   const target = findSession(tx, parent.sessionId);
-  if (!target || doesRun(tx, target, parent.turnId) === undefined) return;
+  const turn = target && findTurn(tx, target, parent.turnId);
+  if (!target || !turn) return;
   const bodies = end.turnId === undefined ? [] : lastBodies(tx, child, end.turnId);
   const notice = childNotice({ sessionId: child.session_id, parent }, end, bodies);
   offerInput(tx, target, {
@@ -69,6 +70,8 @@ export function tellParent(
     digest: digestOf(notice.text),
     delivery: "steer",
   });
+  const approvals = isSuspended(turn) ? withChildEnd(approvalsOf(turn) ?? [], child.session_id, tx.atMs) : undefined;
+  if (approvals) storeAnswers(tx, target, turn.turn_id, approvals);
   touchSession(tx, target);
 }
 

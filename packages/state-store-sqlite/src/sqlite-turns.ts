@@ -1,4 +1,4 @@
-import { wantsTurn, withAnswer } from "@turnkeeper/state-store";
+import { wantsTurn, withAnswer, withAsked } from "@turnkeeper/state-store";
 import type {
   AnswerRequest,
   AnswerResult,
@@ -20,7 +20,7 @@ import type {
 import { addEntries, openCalls, unknownDrafts } from "./entry-rows.ts";
 import { findInput, inputRecord, pendingCount, takenBy } from "./input-rows.ts";
 import { findLease, findLeaseView, freeLease, grantStands, isGrantOf, leaseHolder } from "./lease-rows.ts";
-import { ensureSession, findSession } from "./session-rows.ts";
+import { ensureSession, findSession, parentOf } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
 import {
   closeTurn,
@@ -143,31 +143,32 @@ function requestStop(
   return { kind: "requested", turn: { ...turn, stop: asked } };
 }
 
-/** The calls as they are asked about; throws for what nobody could answer or go on with. */
+/** The calls that the turn waits for from now on; throws for what nobody could answer or go on with. */
 function askedCalls(
   tx: Transaction,
   session: SessionRow,
-  turnId: string,
-  before: readonly AskedCall[],
-  callIds: readonly string[],
+  running: TurnRow,
+  request: SuspendRequest,
 ): readonly AskedCall[] {
+  const { turn_id: turnId } = running;
   const refused = (why: string): Error =>
     storeError("STORE_CONTRACT", `Turn ${turnId} of session ${session.session_id} cannot be suspended: ${why}.`, {
       turnId,
     });
-  if (callIds.length === 0) throw refused("it asks about no call");
   if (!takenBy(tx, session, turnId).some(wantsTurn)) throw refused("it holds no input");
-  const names = new Map(openCalls(tx, session, turnId).map(({ callId, name }) => [callId, name]));
-  for (const { callId } of before) names.delete(callId);
-  return callIds.map((callId) => {
-    const name = names.get(callId);
-    if (name === undefined) throw refused(`call ${callId} is not open, or was asked about before`);
-    names.delete(callId);
-    return { callId, name, askedAtMs: tx.atMs };
-  });
+  const facts = {
+    open: new Map(openCalls(tx, session, turnId).map(({ callId, name }) => [callId, name])),
+    atMs: tx.atMs,
+    childOf: (childId: string) => {
+      const child = findSession(tx, childId);
+      return child && { parent: parentOf(child), hasToldParent: child.has_told_parent === 1 };
+    },
+  };
+  return withAsked(runningTurn(session.session_id, running), request, facts, refused);
 }
 
-function suspend(tx: Transaction, { grant, turnId, callIds, usage, leavesProcesses }: SuspendRequest): SuspendResult {
+function suspend(tx: Transaction, request: SuspendRequest): SuspendResult {
+  const { grant, turnId, usage, leavesProcesses } = request;
   const known = findSession(tx, grant.sessionId);
   const own = known && findTurn(tx, known, turnId);
   const isOwn = own?.fencing_token === grant.fencingToken && own.holder_id === grant.holderId;
@@ -178,8 +179,7 @@ function suspend(tx: Transaction, { grant, turnId, callIds, usage, leavesProcess
   const session = sessionRunning(tx, known, grant, turnId);
   const running = findOpenTurn(tx, session);
   if (!running) return { kind: "stale-token" };
-  const before = approvalsOf(running) ?? [];
-  const approvals = [...before, ...askedCalls(tx, session, turnId, before, callIds)];
+  const approvals = askedCalls(tx, session, running, request);
   const row = suspendTurn(tx, session, running, { approvals, ...(usage ? { usage } : {}) });
   noteProcesses(tx, session, running, leavesProcesses);
   freeLease(tx, grant);

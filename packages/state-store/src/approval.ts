@@ -1,4 +1,8 @@
-/** Calls that wait for somebody to allow or deny them, while nobody holds their turn. */
+/**
+ * Calls that keep their turn waiting while nobody holds it: for somebody to allow or deny them, or for the end of a
+ * subagent that itself waits for somebody.
+ */
+import type { ParentCall } from "./child.ts";
 import { notStarted, unknownOutcome } from "./entry.ts";
 import type { ToolBody, Usage } from "./entry.ts";
 import type { Grant } from "./identity.ts";
@@ -17,13 +21,29 @@ export interface CallAnswer {
   readonly output?: JsonValue;
 }
 
-/** A call that somebody is or was asked about; what it is to do stands in the transcript. */
+/** The subagent that a call waits for: its end lets the call go on, whatever it is, and nothing else does. */
+export interface AwaitedChild {
+  readonly sessionId: string;
+  readonly sinceMs: number;
+  /** Absent: it has not ended yet. Written in the transaction that ends it. */
+  readonly endedAtMs?: number;
+}
+
+/** A call that its turn waits or waited for; what it is to do stands in the transcript. */
 export interface AskedCall {
   readonly callId: string;
   readonly name: string;
   readonly askedAtMs: number;
-  /** Absent: nobody has decided yet. */
+  /** Absent: nobody has decided yet, or nobody was asked. */
   readonly answer?: CallAnswer;
+  /** It runs, and waits for a subagent: there is nothing to decide, or no more. */
+  readonly child?: AwaitedChild;
+}
+
+/** A call that has started and waits for the end of its subagent. */
+export interface ChildWait {
+  readonly callId: string;
+  readonly childSessionId: string;
 }
 
 export interface SuspendRequest {
@@ -31,6 +51,8 @@ export interface SuspendRequest {
   readonly turnId: string;
   /** The open calls that are asked about, in the order of asking; the turn's other open calls wait for them. */
   readonly callIds: readonly string[];
+  /** The open calls that wait for their own subagents; one that has ended by now is waited for no more. */
+  readonly waits?: readonly ChildWait[];
   /** What the turn has used so far: told of it where it is stopped before anybody answers. */
   readonly usage?: Usage;
   /** As in an end: what the turn started could not be ended, and later grants are told. */
@@ -63,9 +85,73 @@ export type AnswerResult =
   | { readonly kind: "already-answered"; readonly answer: CallAnswer }
   | { readonly kind: "nothing-asked" };
 
-/** The calls that nobody has decided on yet, in the order of asking. */
+/** The calls that keep a turn waiting: nobody has decided on them yet, or their subagents have not ended. */
 export function unansweredCalls({ approvals = [] }: Pick<OpenTurn, "approvals">): readonly AskedCall[] {
-  return approvals.filter(({ answer }) => answer === undefined);
+  return approvals.filter(({ answer, child }) => (child ? child.endedAtMs : answer) === undefined);
+}
+
+/** What a store knows of the session that a call waits for. */
+export interface AwaitedSession {
+  readonly parent: ParentCall | undefined;
+  /** Its end was told: there is none to wait for. */
+  readonly hasToldParent: boolean;
+}
+
+/**
+ * The calls of a turn with those that it is suspended over now. Refuses, with what `refused` makes of the reason, what
+ * nobody could answer or go on with. Pure.
+ */
+export function withAsked(
+  { sessionId, turnId, approvals = [] }: Pick<OpenTurn, "sessionId" | "turnId" | "approvals">,
+  { callIds, waits = [] }: Pick<SuspendRequest, "callIds" | "waits">,
+  facts: {
+    /** The turn's open calls: their names, by id. */
+    readonly open: ReadonlyMap<string, string>;
+    readonly atMs: number;
+    readonly childOf: (sessionId: string) => AwaitedSession | undefined;
+  },
+  refused: (why: string) => Error,
+): readonly AskedCall[] {
+  const { atMs, childOf } = facts;
+  if (callIds.length + waits.length === 0) throw refused("it asks about no call");
+  const open = new Map(facts.open);
+  const take = (callId: string): string => {
+    const name = open.get(callId);
+    if (name === undefined) throw refused(`call ${callId} is not open, or was asked about before`);
+    open.delete(callId);
+    return name;
+  };
+  const asked = new Map(approvals.map((call) => [call.callId, call]));
+  for (const callId of callIds) {
+    if (asked.has(callId)) throw refused(`call ${callId} is not open, or was asked about before`);
+    asked.set(callId, { callId, name: take(callId), askedAtMs: atMs });
+  }
+  for (const { callId, childSessionId } of waits) {
+    const name = take(callId);
+    const session = childOf(childSessionId);
+    const { parent } = session ?? {};
+    // One that is gone was told as ended.
+    const isOwn = parent?.sessionId === sessionId && parent.turnId === turnId && parent.callId === callId;
+    if (session && !isOwn) throw refused(`session ${childSessionId} is no subagent of call ${callId}`);
+    const ended = !session || session.hasToldParent ? { endedAtMs: atMs } : {};
+    const child = { sessionId: childSessionId, sinceMs: atMs, ...ended };
+    asked.set(callId, { askedAtMs: atMs, ...asked.get(callId), callId, name, child });
+  }
+  return [...asked.values()];
+}
+
+/** The calls of a turn once a subagent has ended; undefined where none of them waited for it. */
+export function withChildEnd(
+  approvals: readonly AskedCall[],
+  childSessionId: string,
+  atMs: number,
+): readonly AskedCall[] | undefined {
+  const isWaiting = ({ child }: AskedCall): boolean =>
+    child?.sessionId === childSessionId && child.endedAtMs === undefined;
+  if (!approvals.some(isWaiting)) return undefined;
+  return approvals.map((asked) =>
+    asked.child && isWaiting(asked) ? { ...asked, child: { ...asked.child, endedAtMs: atMs } } : asked,
+  );
 }
 
 /** How a suspended turn ends that is stopped before it goes on. */
@@ -73,22 +159,34 @@ export function endByStop(
   { usage }: Pick<SuspendedTurn, "usage">,
   stop: StopRequest,
 ): Pick<EndRequest, "outcome" | "reason" | "detail" | "stop" | "usage"> {
-  const detail = "It was stopped while it waited for approval; the calls that waited did not run.";
+  const detail = "It was stopped while it waited for approval; the calls that waited for it did not run.";
   return { outcome: "interrupted", reason: stop.reason, detail, stop, ...(usage ? { usage } : {}) };
+}
+
+/** What the transcript says of a call that was given up while its subagent goes on. */
+export function leftChild(
+  { callId, name }: { readonly callId: string; readonly name: string },
+  childSessionId: string,
+): ToolBody {
+  const output = `The turn was stopped while the subagent in session ${childSessionId} waited for approval. A message tells of that subagent's end.`;
+  return { role: "tool", callId, name, status: "interrupted", output };
 }
 
 /**
  * What the transcript says of a call that its turn leaves open: the result that an answer brought, whoever was to go on
- * with it; else that it never started, where nobody held the turn, or that its outcome is unknown.
+ * with it; else that its subagent is left, or that it never started, where nobody held the turn, or that its outcome is
+ * unknown.
  */
 export function resultOfOpenCall(
   call: { readonly callId: string; readonly name: string },
   { approvals = [], state }: Pick<OpenTurn, "approvals" | "state">,
 ): ToolBody {
   const { callId, name } = call;
-  const { decision, output } = approvals.find((asked) => asked.callId === callId)?.answer ?? {};
+  const { answer, child } = approvals.find((asked) => asked.callId === callId) ?? {};
+  const { decision, output } = answer ?? {};
   if (decision === "allow" && output !== undefined) return { role: "tool", callId, name, status: "ok", output };
-  return state === "suspended" ? notStarted(call) : unknownOutcome(call);
+  if (state !== "suspended") return unknownOutcome(call);
+  return child ? leftChild(call, child.sessionId) : notStarted(call);
 }
 
 /** The calls of a turn with one of them decided; undefined where it was not asked about, or was decided before. */
@@ -98,6 +196,6 @@ export function withAnswer(
   atMs: number,
 ): readonly AskedCall[] | undefined {
   const answer: CallAnswer = { decision, by, atMs, ...(output === undefined ? {} : { output }) };
-  const index = approvals.findIndex((asked) => asked.callId === callId && asked.answer === undefined);
+  const index = approvals.findIndex((asked) => asked.callId === callId && !asked.answer && !asked.child);
   return index < 0 ? undefined : approvals.map((asked, at) => (at === index ? { ...asked, answer } : asked));
 }

@@ -2,6 +2,7 @@
  * Children: sessions that a tool call made for a part of its turn's work. What a session is of another one stands on its
  * own row and nowhere else. A child has one end, and its parent is told of it once, by an input of the parent's that is
  * written in the transaction of that end (rule 7.20): whoever ends the child's turn, and whatever becomes of the parent.
+ * Where the parent's turn is suspended over the call that made the child, that call waits no more from then on (rule 7.19).
  *
  * | the child                                | its parent is told that it     |
  * | ---------------------------------------- | ------------------------------ |

@@ -84,12 +84,22 @@ export type {
   AnswerRequest,
   AnswerResult,
   AskedCall,
+  AwaitedChild,
   CallAnswer,
   CallDecision,
+  ChildWait,
   SuspendRequest,
   SuspendResult,
 } from "./approval.ts";
-export { endByStop, resultOfOpenCall, unansweredCalls, withAnswer } from "./approval.ts";
+export {
+  endByStop,
+  leftChild,
+  resultOfOpenCall,
+  unansweredCalls,
+  withAnswer,
+  withAsked,
+  withChildEnd,
+} from "./approval.ts";
 export type {
   ImportResult,
   LastEntry,

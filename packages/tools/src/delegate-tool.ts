@@ -25,6 +25,7 @@ export function createDelegateTool(): ToolDefinition<DelegateInput> {
     }),
     needsApproval: false,
     boundMs,
+    mayRunAgain: true,
     async execute({ task, deadline_s }: DelegateInput, { delegate }: ToolContext) {
       if (!delegate) throw toolError("NO_SUBAGENTS", "There are no subagents here. Do the task yourself.");
       const child = await delegate(task, deadline_s === undefined ? {} : { deadlineMs: deadline_s * 1000 });

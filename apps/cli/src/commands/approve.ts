@@ -1,5 +1,7 @@
 import { answerApproval, checkedSessionId } from "@turnkeeper/agent-core";
 import type { ApprovalOutcome } from "@turnkeeper/agent-core";
+import { unansweredCalls } from "@turnkeeper/state-store";
+import type { StateStore } from "@turnkeeper/state-store";
 import type { CommonFlags } from "../command-context.ts";
 import { complain } from "../command-io.ts";
 import type { CommandIo } from "../command-io.ts";
@@ -7,17 +9,27 @@ import { holderText } from "../display/finished-line.ts";
 import { printable } from "../display/style.ts";
 import { exitCode } from "../exit-code.ts";
 import { withObserved } from "../observer.ts";
-import { runCommand } from "../printed-command.ts";
+import { runCommand, whyCommand } from "../printed-command.ts";
 import type { CommandPlace } from "../printed-command.ts";
 
 const done = { allow: "Allowed", deny: "Denied" } as const;
 
 /** What happens next, for a person. */
-function nextText({ turn, openCallIds, isResumed }: Recorded, place: CommandPlace): string {
-  if (openCallIds.length > 0)
-    return `The turn still waits for approval of call ${openCallIds.map(printable).join(", ")}.`;
+function nextText({ turn, isResumed }: Recorded, topId: string, place: CommandPlace): string {
+  const open = unansweredCalls(turn);
+  const asked = open.filter(({ child }) => !child).map(({ callId }) => printable(callId));
+  if (asked.length > 0) return `The turn still waits for approval of call ${asked.join(", ")}.`;
+  const [awaited] = open.flatMap(({ child }) => child ?? []);
+  if (awaited) return `The turn still waits for the subagent in session ${awaited.sessionId}.`;
   if (isResumed) return `The turn goes on in ${holderText(turn.holder)}.`;
-  return `Nobody has the session open: the turn goes on in a gateway that has its tools, else with the next message: ${runCommand(place, turn.sessionId)}`;
+  return `Nobody has the session open: the turn goes on in a gateway that has its tools, else with the next message: ${runCommand(place, topId)}`;
+}
+
+/** The session that a person talks to: of a subagent's, the one above all that wait for it. */
+async function topSessionOf(store: StateStore, sessionId: string): Promise<string> {
+  const parent = (await store.sessions.read(sessionId))?.parent;
+  const [view] = parent ? await store.turns.running(parent.sessionId) : [];
+  return parent && view?.turn.turnId === parent.turnId ? topSessionOf(store, parent.sessionId) : sessionId;
 }
 
 type Recorded = Extract<ApprovalOutcome, { kind: "recorded" }>;
@@ -46,16 +58,24 @@ export async function approve(
     switch (outcome.kind) {
       case "recorded":
         if (!flags.json)
-          io.stderr.line(`${done[decision]} call ${printable(callId)}. ${nextText(outcome, context.place)}`);
+          io.stderr.line(
+            `${done[decision]} call ${printable(callId)}. ${nextText(outcome, await topSessionOf(store, sessionId), context.place)}`,
+          );
         return exitCode.ok;
       case "already-answered": {
         const { answer } = outcome;
         complain(io, `Call ${printable(callId)} was answered before: ${answer.decision}, by ${printable(answer.by)}.`);
         return answer.decision === decision ? exitCode.ok : exitCode.failed;
       }
-      case "nothing-asked":
-        complain(io, `Nobody is asked about call ${printable(callId)} on session ${sessionId}.`);
+      case "nothing-asked": {
+        const [view] = await store.turns.running(sessionId);
+        const child = view?.turn.approvals?.find((asked) => asked.callId === callId)?.child;
+        const instead = child
+          ? ` It waits for the subagent in session ${child.sessionId}; what that asks: ${whyCommand(context.place.path, child.sessionId)}`
+          : "";
+        complain(io, `Nobody is asked about call ${printable(callId)} on session ${sessionId}.${instead}`);
         return exitCode.failed;
+      }
     }
   });
 }

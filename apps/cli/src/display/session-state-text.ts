@@ -1,8 +1,9 @@
 import type { Pulse, SessionState, TurnStatus } from "@turnkeeper/agent-core";
+import { unansweredCalls } from "@turnkeeper/state-store";
 import type { AskedCall, LeaseView, OpenTurn } from "@turnkeeper/state-store";
 import { secondsText, whatIsNext } from "@turnkeeper/gateway/json";
 import { oneLine } from "../one-line.ts";
-import { approveCommand, runCommand } from "../printed-command.ts";
+import { approveCommand, runCommand, whyCommand } from "../printed-command.ts";
 import type { CommandPlace } from "../printed-command.ts";
 import { holderText } from "./finished-line.ts";
 import { printable } from "./style.ts";
@@ -39,6 +40,17 @@ const progressText = (status: TurnStatus | undefined): string =>
 /** What a suspended turn waits for; of a running one nothing is asked. */
 const askedCalls = (turn: OpenTurn): readonly AskedCall[] => (turn.state === "suspended" ? turn.approvals : []);
 
+function askedText({ name, callId, askedAtMs, answer, child }: AskedCall, nowMs: number): string {
+  const call = `${printable(name)} (call ${printable(callId)})`;
+  const decided = answer ? `, ${answer.decision === "allow" ? "allowed" : "denied"} by ${printable(answer.by)}` : "";
+  if (!child) return `${call}, asked ${age(nowMs, askedAtMs)}${decided}`;
+  const since =
+    child.endedAtMs === undefined
+      ? `for ${secondsText(Math.max(0, nowMs - child.sinceMs))} by now`
+      : `which ended ${age(nowMs, child.endedAtMs)}`;
+  return `${call}${decided}: waits for the subagent in session ${child.sessionId}, ${since}`;
+}
+
 /** A session's state for a person. Times are wall times: they are shown, nothing is decided by them. */
 export function stateLines(
   state: SessionState,
@@ -59,12 +71,12 @@ export function stateLines(
   if (turn) {
     lines.push(line("turn", `${turn.turnId}, started ${age(nowMs, turn.startedAtMs)}`));
     for (const [index, call] of askedCalls(turn).entries()) {
-      const asked = `${printable(call.name)} (call ${printable(call.callId)}), asked ${age(nowMs, call.askedAtMs)}`;
-      const { answer } = call;
-      const told = answer ? `, ${answer.decision === "allow" ? "allowed" : "denied"} by ${printable(answer.by)}` : "";
-      lines.push(line(index === 0 ? "asks" : "", `${asked}${told}`));
+      lines.push(line(index === 0 ? "asks" : "", askedText(call, nowMs)));
     }
-    const [first] = askedCalls(turn).filter(({ answer }) => answer === undefined);
+    const open = turn.state === "suspended" ? unansweredCalls(turn) : [];
+    const first = open.find(({ child }) => !child);
+    const [awaited] = open.flatMap(({ child }) => child ?? []);
+    if (awaited) lines.push(line("look", whyCommand(place.path, awaited.sessionId)));
     if (first) lines.push(line("answer", approveCommand(place.path, state.sessionId, first.callId, "allow")));
     const step = lastStep ? `${printable(lastStep.what)}, stored ${age(nowMs, lastStep.atMs)}` : "nothing stored yet";
     lines.push(line("stored", step));

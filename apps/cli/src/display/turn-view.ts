@@ -16,6 +16,16 @@ function wasLeft(stdout: Output, event: TurnFinished): boolean {
   return stdout.isGone && stdout.failure === undefined && event.outcome === "interrupted";
 }
 
+function callText({ callId, childSessionId }: Extract<TurnEvent, { type: "approval.requested" }>): string {
+  const where = childSessionId === undefined ? "" : ` of the subagent in session ${childSessionId}`;
+  return `call ${printable(callId)}${where}`;
+}
+
+function deliveredText({ childSessionId }: Extract<TurnEvent, { type: "steer.delivered" }>): string {
+  if (childSessionId === undefined) return "The message that came meanwhile goes to the model now.";
+  return `What became of the subagent in session ${childSessionId} goes to the model now.`;
+}
+
 /** Shows the events of one call to `run`. */
 export interface TurnView {
   show(event: TurnEvent): void;
@@ -52,6 +62,7 @@ export class TextView implements TurnView {
   readonly #isTold: boolean;
   readonly #asks: boolean;
   #hasWaited = false;
+  #hasStarted = false;
   #hasThought = false;
 
   /**
@@ -73,8 +84,10 @@ export class TextView implements TurnView {
         screen.busy("starting");
         break;
       case "turn.waiting": {
-        this.#hasWaited = true;
-        screen.busy("waiting for the session");
+        this.#hasWaited ||= !this.#hasStarted;
+        screen.busy(this.#hasStarted ? "waiting for approval" : "waiting for the session");
+        // Its own turn rests: what it waits for was asked before.
+        if (this.#hasStarted) break;
         if (event.awaits) {
           const calls = event.awaits.map(printable).join(", ");
           const what = `The turn on session ${event.sessionId} waits for approval of call ${calls}; this message comes after it.`;
@@ -91,6 +104,8 @@ export class TextView implements TurnView {
       }
       case "turn.started":
         if (this.#hasWaited) screen.note(style.dim("The session is free; starting."));
+        this.#hasWaited = false;
+        this.#hasStarted = true;
         screen.busy("thinking");
         break;
       case "text.delta":
@@ -122,8 +137,7 @@ export class TextView implements TurnView {
       }
       case "approval.requested":
         screen.idle();
-        if (!this.#asks)
-          screen.note(style.yellow(`${printable(event.name)} waits for approval (call ${printable(event.callId)}).`));
+        if (!this.#asks) screen.note(style.yellow(`${printable(event.name)} waits for approval (${callText(event)}).`));
         break;
       case "child.started":
         // By its name it is steered, stopped and looked at.
@@ -149,7 +163,7 @@ export class TextView implements TurnView {
       case "steer.delivered":
         // An answer may have ended before the message was taken: what comes next answers the message.
         screen.result(this.#answer.breakSegment());
-        screen.note(style.dim("The message that came meanwhile goes to the model now."));
+        screen.note(style.dim(deliveredText(event)));
         break;
       case "model.retry": {
         screen.note(

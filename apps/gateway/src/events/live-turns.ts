@@ -35,9 +35,11 @@ function joined(last: PlacedEvent | undefined, next: PlacedEvent): PlacedEvent |
   return undefined;
 }
 
-/** The turn lets go of its session until its calls are answered; a child's question leaves its parent's turn running. */
+/** The turn lets go of its session until its calls are answered; a child's question alone leaves its parent's turn running. */
 export const suspends = (event: TurnEvent): boolean =>
-  event.type === "approval.requested" && event.childSessionId === undefined;
+  event.type === "approval.requested"
+    ? event.childSessionId === undefined
+    : event.type === "turn.waiting" && event.awaits !== undefined;
 
 /** Whoever listens to one session: what is said from now on, after what was said and is not stored yet. */
 export interface LiveListener {

@@ -104,7 +104,7 @@ export class StoredTurn {
   /** The questions about calls that have no result yet. */
   *questions(): Generator<PlacedEvent> {
     for (const asked of this.#turn.approvals ?? []) {
-      const call = this.#openCalls.get(asked.callId);
+      const call = this.#asked(asked.callId) && this.#openCalls.get(asked.callId);
       if (call) yield this.#question(asked, call);
     }
   }
@@ -124,8 +124,9 @@ export class StoredTurn {
     });
   }
 
+  /** What somebody was asked about the call; one that merely waits for its subagent started unasked. */
   #asked(callId: string): AskedCall | undefined {
-    return this.#turn.approvals?.find((asked) => asked.callId === callId);
+    return this.#turn.approvals?.find((asked) => asked.callId === callId && (!asked.child || asked.answer));
   }
 
   #question({ callId, name, askedAtMs }: AskedCall, { input, textBefore, reasoningBefore }: OpenCall): PlacedEvent {

@@ -1,4 +1,12 @@
-import type { Entry, InputRecord, LastEntry, SessionRecord, SessionRecords, TurnRecord } from "@turnkeeper/state-store";
+import type {
+  AwaitedChild,
+  Entry,
+  InputRecord,
+  LastEntry,
+  SessionRecord,
+  SessionRecords,
+  TurnRecord,
+} from "@turnkeeper/state-store";
 import { callsOf, entryText } from "@turnkeeper/state-store";
 
 /** A session's records as other programs read them: ISO times, and only what an outsider can use. */
@@ -94,6 +102,11 @@ export function entryJson(entry: Entry): Record<string, unknown> {
   };
 }
 
+/** The subagent that a call waits for; `endedAt` is null until it has ended. */
+export function subagentJson({ sessionId, sinceMs, endedAtMs }: AwaitedChild): Record<string, unknown> {
+  return { session: sessionId, since: isoTime(sinceMs), endedAt: endedAtMs === undefined ? null : isoTime(endedAtMs) };
+}
+
 export function turnJson(turn: TurnRecord): Record<string, unknown> {
   const { turnId, state, startedAtMs, fencingToken, holder } = turn;
   const ended =
@@ -107,11 +120,12 @@ export function turnJson(turn: TurnRecord): Record<string, unknown> {
           ...(turn.usage === undefined ? {} : { usage: turn.usage }),
         }
       : {};
-  const approvals = (turn.approvals ?? []).map(({ callId, name, askedAtMs, answer }) => ({
+  const approvals = (turn.approvals ?? []).map(({ callId, name, askedAtMs, answer, child }) => ({
     callId,
     name,
     at: isoTime(askedAtMs),
     ...(answer ? { decision: answer.decision, by: answer.by, answeredAt: isoTime(answer.atMs) } : {}),
+    ...(child ? { subagent: subagentJson(child) } : {}),
   }));
   return {
     turnId,

@@ -1,5 +1,5 @@
 import type { SessionState, TurnStatus } from "@turnkeeper/agent-core";
-import { isoTime } from "./session-json.ts";
+import { isoTime, subagentJson } from "./session-json.ts";
 import { stopsInMs, whatIsNext } from "./what-is-next.ts";
 
 /** What a turn is doing, as its process says. */
@@ -15,6 +15,7 @@ export function turnStatusJson(status: TurnStatus): Record<string, unknown> {
 /** A session's state for programs; times are wall times. `startOne` as for `whatIsNext`. */
 export function sessionStateJson(state: SessionState, nowMs: number, startOne: string): Record<string, unknown> {
   const { sessionId, lease, holderPulse, turn, lastStep, status, waiting } = state;
+  const approvals = turn?.state === "suspended" ? turn.approvals : [];
   return {
     session: sessionId,
     holder: lease
@@ -33,12 +34,15 @@ export function sessionStateJson(state: SessionState, nowMs: number, startOne: s
       ? {
           turnId: turn.turnId,
           state: turn.state,
-          asks: (turn.state === "suspended" ? turn.approvals : []).map(({ callId, name, askedAtMs, answer }) => ({
-            callId,
-            name,
-            at: isoTime(askedAtMs),
-            decision: answer?.decision ?? null,
-          })),
+          asks: approvals
+            .filter(({ answer, child }) => !child || answer)
+            .map(({ callId, name, askedAtMs, answer }) => ({
+              callId,
+              name,
+              at: isoTime(askedAtMs),
+              decision: answer?.decision ?? null,
+            })),
+          subagents: approvals.flatMap(({ callId, child }) => (child ? [{ callId, ...subagentJson(child) }] : [])),
           startedAt: isoTime(turn.startedAtMs),
           ageMs: Math.max(0, nowMs - turn.startedAtMs),
           stop: turn.stop

@@ -1,3 +1,4 @@
+import { unansweredCalls } from "@turnkeeper/state-store";
 import type { OpenTurn, PendingInput } from "@turnkeeper/state-store";
 import type { SessionState, TurnStatus } from "@turnkeeper/agent-core";
 import { secondsText } from "./seconds-text.ts";
@@ -36,12 +37,17 @@ export function stopsInMs(status: TurnStatus | undefined): number | undefined {
 }
 
 /** Nobody holds a turn that waits for approval; it is resumed ahead of everything that waits. */
-function whenSuspended({ approvals = [] }: OpenTurn, startOne: string): string {
-  const openCount = approvals.filter(({ answer }) => answer === undefined).length;
-  if (openCount === 0)
+function whenSuspended(turn: OpenTurn, startOne: string): string {
+  const open = unansweredCalls(turn);
+  const children = open.flatMap(({ child }) => (child ? [child.sessionId] : []));
+  const openCount = open.length - children.length;
+  if (open.length === 0)
     return `All that the turn asked is answered: the next process that uses the session goes on with it; ${startOne}`;
   const answers = openCount === 1 ? "somebody allows or denies it" : `all ${openCount} calls are allowed or denied`;
-  return `The turn waits until ${answers}, however long that takes.`;
+  const isOne = children.length === 1;
+  const ends = `${isOne ? "the subagent in session" : "the subagents in sessions"} ${children.join(", ")}, which ${isOne ? "waits" : "wait"} for approval, ${isOne ? "has" : "have"} ended`;
+  const conditions = [...(openCount > 0 ? [answers] : []), ...(children.length > 0 ? [ends] : [])];
+  return `The turn waits until ${conditions.join(", and ")}, however long that takes.`;
 }
 
 function whenFree(state: SessionState, startOne: string): string {

@@ -4,6 +4,8 @@
  *   | while the call waits           | the child            | the call                           | the notice          |
  *   | ------------------------------ | -------------------- | ---------------------------------- | ------------------- |
  *   | the child ends                 | has ended            | has its result                     | settled with that   |
+ *   | nothing but children that wait | goes on once it is   | is given up, and run again once    | settled with that   |
+ *   |  for approval is waited for    | answered             | the child has ended (rule 7.19)    |                     |
  *   | the parent is stopped softly   | goes on              | is interrupted, and says so        | waits for the next turn |
  *   | the parent is stopped hard     | is stopped hard too  | waits a moment, is left behind then | as it comes out     |
  *   | the process dies               | is settled by others | has an unknown outcome             | waits for the next turn |
@@ -15,26 +17,20 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { SharedScheduler } from "@turnkeeper/periodic-scheduler";
-import type { StateStore } from "@turnkeeper/state-store";
+import type { RunningTurn, StateStore } from "@turnkeeper/state-store";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
 import type { RunOutcome, TurnEventBody, TurnFinished } from "../events.ts";
 import type { ChildTask } from "../call-request.ts";
 import type { Approval } from "../tool-call.ts";
 import type { Turn } from "../turn-call.ts";
 import type { TurnScope } from "../turn-machinery.ts";
+import { ChildHearing } from "./child-hearing.ts";
 import { ChildPlaces } from "./child-places.ts";
 import { ChildPulse } from "./child-pulse.ts";
-
-/** What a child came to. */
-export interface ChildResult {
-  /** Its session, which stays. */
-  readonly sessionId: string;
-  readonly outcome: RunOutcome;
-  /** Its answer, or what it had said. */
-  readonly text: string;
-  readonly reason?: string;
-  readonly detail?: string;
-}
+import { childResult } from "./child-result.ts";
+import type { ChildResult } from "./child-result.ts";
+import { childIdOf, EarlierChildren, noticesOf } from "./earlier-children.ts";
+import type { EndedChild } from "./earlier-children.ts";
 
 export interface DelegateOptions {
   /** How long the child's turn may take, in milliseconds. Default: the agent's. */
@@ -61,7 +57,7 @@ export interface DelegationSettings {
   readonly lookEveryMs: number;
 }
 
-function refusal(code: "CHILD_LIMIT" | "CHILD_DEPTH" | "CHILD_LEFT", message: string): CodedError {
+function refusal(code: "CHILD_LIMIT" | "CHILD_DEPTH" | "CHILD_LEFT" | "CHILD_WAITS", message: string): CodedError {
   return new CodedError(code, message);
 }
 
@@ -78,38 +74,35 @@ async function depthOf(store: StateStore, sessionId: string, enough: number): Pr
 
 interface RunningChild {
   readonly child: Turn;
-  /** Ends the call's wait for it. */
-  readonly leave: () => void;
+  /** The turn that waits for it; none once that is over. */
+  parent: { readonly leave: () => void; readonly forget: () => void } | undefined;
 }
 
-/** How long a person may take over what a child asks before its parent counts as stuck, in milliseconds. */
-const approvalBoundMs = 3_600_000;
-
-/** Who hears what a child asks; nobody any more once its parent has left it, since a child holds nothing of its parent. */
-interface Hearing {
-  parent: { readonly emit: (event: TurnEventBody) => void; readonly clock: ProgressClock } | undefined;
+/** The one child of a call that is open, and waits for approval. */
+export interface RestingChild {
+  readonly sessionId: string;
+  /** Rejects the call's `delegate` with `CHILD_WAITS`. */
+  readonly giveUp: () => void;
 }
 
-/** Reads a child's events: what is not read would wait in memory. What it asks is asked of its parent's caller. */
-async function hear(child: Turn, hearing: Hearing): Promise<void> {
-  let waiting: Disposable | undefined;
-  const isOver = (): void => {
-    waiting?.[Symbol.dispose]();
-    waiting = undefined;
-  };
-  for await (const event of child) {
-    if (event.type === "turn.started" || event.type === "turn.finished") isOver();
-    if (event.type !== "approval.requested" || !hearing.parent) continue;
-    const { callId, name, input } = event;
-    // A grandchild's question was told by its parent in the same way.
-    const { childSessionId = event.sessionId, childTurnId = event.turnId } = event;
-    const { emit, clock } = hearing.parent;
-    waiting ??= clock.declareWait({ kind: "approval", name, boundMs: approvalBoundMs });
-    const turn = childTurnId === undefined ? {} : { childTurnId };
-    emit({ type: "approval.requested", callId, name, input, childSessionId, ...turn });
-  }
-  isOver();
+interface Children {
+  readonly places: ChildPlaces;
+  readonly earlier: EarlierChildren | undefined;
 }
+
+/** What a call is told of its children. */
+export interface CallOfChildren {
+  /** Told the notices that the call's result says all of. */
+  readonly onTold: (inputId: string) => void;
+  /** Told whether nothing but a child that waits for approval keeps the call. */
+  readonly onResting: (child: RestingChild | undefined) => void;
+}
+
+/** Made apart from the turn, which a child that goes on must not hold. */
+const forgetting =
+  (running: RunningChild): (() => void) =>
+  () =>
+    running.parent?.forget();
 
 export class TurnDelegation {
   readonly #deps: DelegationDeps;
@@ -117,8 +110,8 @@ export class TurnDelegation {
   readonly #scope: TurnScope;
   readonly #approval: Approval;
   readonly #emit: (event: TurnEventBody) => void;
-  readonly #isResumed: boolean;
-  #places: Promise<ChildPlaces> | undefined;
+  readonly #resumed: RunningTurn | undefined;
+  #children: Promise<Children> | undefined;
   readonly #running = new Set<RunningChild>();
 
   constructor(
@@ -129,7 +122,7 @@ export class TurnDelegation {
       readonly approval: Approval;
       readonly emit: (event: TurnEventBody) => void;
       /** The turn goes on: it may have had children before. */
-      readonly resumed?: unknown;
+      readonly resumed?: RunningTurn;
     },
   ) {
     this.#deps = deps;
@@ -137,45 +130,97 @@ export class TurnDelegation {
     this.#scope = scope;
     this.#approval = start.approval;
     this.#emit = start.emit;
-    this.#isResumed = start.resumed !== undefined;
+    this.#resumed = start.resumed;
   }
 
-  /** What one call delegates with. `onTold` gets the notices that the call's result says all of. */
-  ofCall(callId: string, onTold: (inputId: string) => void): Delegate {
+  /** What one call delegates with. */
+  ofCall(callId: string, { onTold, onResting }: CallOfChildren): Delegate {
+    const open = new Map<RestingChild, () => boolean>();
+    const tellResting = (): void => {
+      const [only, isPaused] = open.size === 1 ? ([...open][0] ?? []) : [];
+      onResting(isPaused?.() ? only : undefined);
+    };
+    let madeCount = 0;
     return async (task, options = {}) => {
-      const child = await this.#start(callId, task, options);
-      const startedAtMs = this.#deps.host.clock.monotonicMs();
-      this.#emit({ type: "child.started", callId, childSessionId: child.sessionId });
-      const hearing: Hearing = { parent: { emit: this.#emit, clock: this.#scope.clock } };
-      void hear(child, hearing);
-      const { sessionId } = child;
-      const { outcome, text, reason, detail } = await this.#end(child).finally(() => {
-        hearing.parent = undefined;
+      const ended = await this.#endedChild(callId, madeCount++);
+      if (ended) {
+        onTold(ended.noticeId);
+        return ended.result;
+      }
+      let isPaused = false;
+      const hearing = new ChildHearing({
+        clock: this.#scope.clock,
+        emit: this.#emit,
+        onPause: (isNow) => {
+          isPaused = isNow;
+          tellResting();
+        },
       });
-      const durationMs = Math.round(this.#deps.host.clock.monotonicMs() - startedAtMs);
-      this.#emit({ type: "child.finished", callId, childSessionId: sessionId, outcome, durationMs });
-      this.#scope.clock.progress("child", sessionId);
-      for (const inputId of await this.#noticesOf(sessionId)) onTold(inputId);
-      return {
-        sessionId,
-        outcome,
-        text,
-        ...(reason === undefined ? {} : { reason }),
-        ...(detail === undefined ? {} : { detail }),
+      const child = await this.#start(callId, task, options, hearing.paused);
+      const startedAtMs = this.#deps.host.clock.monotonicMs();
+      const { sessionId } = child;
+      this.#emit({ type: "child.started", callId, childSessionId: sessionId });
+      void hearing.read(child);
+      const waiting = this.#end(child);
+      const giveUp = (): void => {
+        hearing.parentRests();
+        waiting.giveUp();
       };
+      const own: RestingChild = { sessionId, giveUp };
+      open.set(own, () => isPaused);
+      tellResting();
+      try {
+        const { outcome, text, reason, detail } = await waiting.end;
+        hearing.end();
+        const durationMs = Math.round(this.#deps.host.clock.monotonicMs() - startedAtMs);
+        this.#finished(callId, sessionId, outcome, durationMs);
+        const notices = await noticesOf(this.#deps.store, this.#scope.sessionId, sessionId);
+        for (const { inputId } of notices) onTold(inputId);
+        return childResult(sessionId, { outcome, text, reason, detail });
+      } catch (error) {
+        if (!CodedError.is(error, "CHILD_WAITS")) hearing.end();
+        throw error;
+      } finally {
+        open.delete(own);
+        tellResting();
+      }
     };
   }
 
-  async #start(callId: string, task: string, { deadlineMs }: DelegateOptions): Promise<Turn> {
+  #finished(callId: string, childSessionId: string, outcome: RunOutcome, durationMs: number): void {
+    this.#emit({ type: "child.finished", callId, childSessionId, outcome, durationMs });
+    this.#scope.clock.progress("child", childSessionId);
+  }
+
+  /** Nothing of the turn hears of its children any more. */
+  letGo(): void {
+    for (const running of this.#running) running.parent = undefined;
+    this.#running.clear();
+    this.#unlisten();
+  }
+
+  /** What became of the child that an earlier run of the call made there; it had ended before the turn went on. */
+  async #endedChild(callId: string, index: number): Promise<EndedChild | undefined> {
+    if (!this.#resumed) return undefined;
+    const ended = await (await this.#findChildren()).earlier?.ended(callId, index);
+    if (ended && "goesOn" in ended) {
+      const message = `The subagent in session ${ended.goesOn} goes on, and a message tells of its end.`;
+      throw refusal("CHILD_LEFT", message);
+    }
+    if (ended) this.#finished(callId, ended.result.sessionId, ended.result.outcome, ended.durationMs);
+    return ended;
+  }
+
+  async #start(
+    callId: string,
+    task: string,
+    { deadlineMs }: DelegateOptions,
+    onPause: ChildTask["onPause"],
+  ): Promise<Turn> {
     const { store, runChild } = this.#deps;
     const { maxChildren, maxDepth, deadlineMs: usualMs } = this.#settings;
     const { sessionId, turnId, interrupt } = this.#scope;
-    this.#places ??= this.#findPlaces().catch((error: unknown) => {
-      // A store that could not be read may be read for the next call.
-      this.#places = undefined;
-      throw error;
-    });
-    const place = (await this.#places).reserve();
+    const place = (await this.#findChildren()).places.reserve();
     try {
       if (!place)
         throw refusal(
@@ -186,11 +231,12 @@ export class TurnDelegation {
         throw refusal("CHILD_DEPTH", "A subagent may have no subagents of its own here. Do this part yourself.");
       interrupt.signal.throwIfAborted();
       const child = runChild({
-        sessionId: this.#childId(place.number),
+        sessionId: childIdOf(turnId, place.number),
         text: task,
         parent: { sessionId, turnId, callId },
         approval: this.#approval,
         deadlineMs: deadlineMs ?? usualMs,
+        onPause,
       });
       place.commit();
       return child;
@@ -199,23 +245,23 @@ export class TurnDelegation {
     }
   }
 
-  #childId(number: number): string {
-    return `child-${this.#scope.turnId}-${number}`;
+  #findChildren(): Promise<Children> {
+    return (this.#children ??= this.#readChildren().catch((error: unknown) => {
+      // A store that could not be read may be read for the next call.
+      this.#children = undefined;
+      throw error;
+    }));
   }
 
-  /** Neither a suspension nor another process gives a turn its places back. */
-  async #findPlaces(): Promise<ChildPlaces> {
+  async #readChildren(): Promise<Children> {
     const { maxChildren } = this.#settings;
-    const taken: number[] = [];
-    for (let number = 1; this.#isResumed && number <= maxChildren; number++)
-      if (await this.#deps.store.sessions.read(this.#childId(number))) taken.push(number);
-    return new ChildPlaces(maxChildren, taken);
+    const earlier = this.#resumed && (await EarlierChildren.read(this.#deps.store, this.#resumed, maxChildren));
+    return { places: new ChildPlaces(maxChildren, earlier?.numbers), earlier };
   }
 
   /** A hard stop goes down to the child as long as it runs; a soft one only where it had come before the child. */
-  #attach(running: RunningChild): void {
+  #attach(child: Turn, leave: () => void): void {
     const { signal, hardSignal } = this.#scope.interrupt;
-    const { child } = running;
     if (hardSignal.aborted) return child.stop({ hard: true, reason: "parent", by: this.#name });
     if (signal.aborted) child.stop({ reason: "parent", by: this.#name });
     // One listener for all of them: a signal with many is taken for a leak.
@@ -223,19 +269,27 @@ export class TurnDelegation {
       signal.addEventListener("abort", this.#leave);
       hardSignal.addEventListener("abort", this.#stopHard);
     }
+    const running: RunningChild = { child, parent: undefined };
+    running.parent = { leave, forget: () => this.#forget(running) };
     this.#running.add(running);
-    void child.result.then(() => {
-      this.#running.delete(running);
-      if (this.#running.size > 0) return;
-      signal.removeEventListener("abort", this.#leave);
-      hardSignal.removeEventListener("abort", this.#stopHard);
-    });
+    void child.result.then(forgetting(running));
+  }
+
+  #forget(running: RunningChild): void {
+    this.#running.delete(running);
+    if (this.#running.size === 0) this.#unlisten();
+  }
+
+  #unlisten(): void {
+    const { signal, hardSignal } = this.#scope.interrupt;
+    signal.removeEventListener("abort", this.#leave);
+    hardSignal.removeEventListener("abort", this.#stopHard);
   }
 
   readonly #leave = (): void => {
     // A hard stop takes the children along: their ends are near, and are waited for as long as their calls are.
     if (this.#scope.interrupt.current?.hard) return;
-    for (const { leave } of this.#running) leave();
+    for (const { parent } of this.#running) parent?.leave();
   };
 
   readonly #stopHard = (): void => {
@@ -247,30 +301,41 @@ export class TurnDelegation {
   }
 
   /** Waits for the child's end, or until it is left, and touches the parent's clock as long as the child moves. */
-  async #end(child: Turn): Promise<TurnFinished> {
+  #end(child: Turn): { readonly end: Promise<TurnFinished>; giveUp(): void } {
     const { scheduler, clockOf } = this.#deps;
     const { clock } = this.#scope;
+    const { sessionId } = child;
     const pulse = new ChildPulse();
     const look = (): void => {
-      if (pulse.look(clockOf(child.sessionId)) !== "stale") clock.progress("child", child.sessionId);
+      if (pulse.look(clockOf(sessionId)) !== "stale") clock.progress("child", sessionId);
     };
-    const heartbeat = scheduler.schedule(look, this.#settings.lookEveryMs, { name: `child ${child.sessionId}` });
-    let leave = (): void => {};
-    const left = new Promise<never>((_resolve, reject) => {
-      const message = `The turn was stopped. The subagent in session ${child.sessionId} goes on, and a message tells of its end.`;
-      leave = () => reject(refusal("CHILD_LEFT", message));
+    const heartbeat = scheduler.schedule(look, this.#settings.lookEveryMs, { name: `child ${sessionId}` });
+    let reject = (_reason: Error): void => {};
+    const left = new Promise<never>((_resolve, rejects) => {
+      reject = rejects;
     });
-    this.#attach({ child, leave });
-    try {
-      return await Promise.race([child.result, left]);
-    } finally {
-      await heartbeat.cancel();
-    }
-  }
-
-  /** None where the child's end is not in the store yet, or its parent's turn is not its own any more. */
-  async #noticesOf(childSessionId: string): Promise<readonly string[]> {
-    const pending = await this.#deps.store.inbox.pending(this.#scope.sessionId);
-    return pending.flatMap(({ inputId, child }) => (child?.sessionId === childSessionId ? [inputId] : []));
+    const leave = (): void =>
+      reject(
+        refusal(
+          "CHILD_LEFT",
+          `The turn was stopped. The subagent in session ${sessionId} goes on, and a message tells of its end.`,
+        ),
+      );
+    const giveUp = (): void =>
+      reject(
+        refusal(
+          "CHILD_WAITS",
+          `The subagent in session ${sessionId} waits for approval. This call is run again once that has ended.`,
+        ),
+      );
+    this.#attach(child, leave);
+    const ended = async (): Promise<TurnFinished> => {
+      try {
+        return await Promise.race([child.result, left]);
+      } finally {
+        await heartbeat.cancel();
+      }
+    };
+    return { end: ended(), giveUp };
   }
 }

@@ -1,4 +1,5 @@
 /** What a child's end, or its parent's, writes beside itself. */
+import { withChildEnd } from "../approval.ts";
 import { childNotice, numberedNoticeId } from "../child.ts";
 import type { OfferRequest, PendingInput } from "../inbox.ts";
 import { canonicalJson, digestOf } from "../json.ts";
@@ -26,7 +27,8 @@ export function tellParent(state: MemoryState, child: SessionRow, end: Parameter
   if (!parent || hasToldParent) return;
   child.hasToldParent = true;
   const target = state.sessions.get(parent.sessionId);
-  if (!target?.turns.has(parent.turnId)) return;
+  const turn = target?.turns.get(parent.turnId);
+  if (!target || !turn) return;
   const own = child.entries.filter(({ turnId, late }) => turnId === end.turnId && !late);
   const notice = childNotice(
     { sessionId, parent },
@@ -45,6 +47,8 @@ export function tellParent(state: MemoryState, child: SessionRow, end: Parameter
     state: "pending",
   };
   target.inputs.set(inputId, { record });
+  const approvals = turn.state === "suspended" ? withChildEnd(turn.approvals, sessionId, state.wallMs()) : undefined;
+  if (turn.state === "suspended" && approvals) target.turns.set(turn.turnId, { ...turn, approvals });
   target.updatedAtMs = state.wallMs();
 }
 

@@ -1,4 +1,4 @@
-import { withAnswer } from "../approval.ts";
+import { withAnswer, withAsked } from "../approval.ts";
 import { wantsTurn } from "../child.ts";
 import type { AnswerRequest, AnswerResult, AskedCall, SuspendRequest, SuspendResult } from "../approval.ts";
 import type { Grant } from "../identity.ts";
@@ -8,6 +8,7 @@ import type {
   EndResult,
   OpenTurnView,
   RequestStopResult,
+  RunningTurn,
   SettleForeignResult,
   StopRequest,
   SuspendedTurn,
@@ -15,7 +16,7 @@ import type {
   TurnStore,
 } from "../turn.ts";
 import { absorbSpool } from "./memory-replay.ts";
-import { callKey, checkPairing, unknownDrafts } from "./memory-drafts.ts";
+import { checkPairing, unknownDrafts } from "./memory-drafts.ts";
 import { storeError } from "./memory-rows.ts";
 import type { SessionRow } from "./memory-rows.ts";
 import type { MemoryState } from "./memory-state.ts";
@@ -109,8 +110,9 @@ export class MemoryTurns implements TurnStore {
     return { kind: "settled", ...(turn ? { turn } : {}), ...state.handOver(grant.sessionId) };
   }
 
-  async suspend({ grant, turnId, callIds, usage, leavesProcesses }: SuspendRequest): Promise<SuspendResult> {
+  async suspend(request: SuspendRequest): Promise<SuspendResult> {
     const state = this.#state;
+    const { grant, turnId, usage, leavesProcesses } = request;
     const known = state.sessions.get(grant.sessionId);
     const own = known?.turns.get(turnId);
     const isOwn = own?.fencingToken === grant.fencingToken && own.holder.holderId === grant.holderId;
@@ -124,7 +126,7 @@ export class MemoryTurns implements TurnStore {
       ...facts,
       state: "suspended",
       suspendedAtMs: state.wallMs(),
-      approvals: [...(turn.approvals ?? []), ...this.#asked(session, turnId, turn.approvals ?? [], callIds)],
+      approvals: this.#asked(session, turn, request),
       ...(usage ? { usage } : {}),
     };
     session.turns.set(turnId, suspended);
@@ -135,25 +137,25 @@ export class MemoryTurns implements TurnStore {
     return { kind: "stopped", settled, ...state.handOver(grant.sessionId) };
   }
 
-  /** The calls as they are asked about; rejects what nobody could answer or go on with. */
-  #asked(
-    session: SessionRow,
-    turnId: string,
-    before: readonly AskedCall[],
-    callIds: readonly string[],
-  ): readonly AskedCall[] {
+  /** The calls that the turn waits for from now on; rejects what nobody could answer or go on with. */
+  #asked(session: SessionRow, turn: RunningTurn, request: SuspendRequest): readonly AskedCall[] {
+    const { turnId } = turn;
+    const state = this.#state;
     const refused = (why: string): Error =>
       storeError("STORE_CONTRACT", `Turn ${turnId} of session ${session.sessionId} cannot be suspended: ${why}.`, {
         turnId,
       });
-    if (callIds.length === 0) throw refused("it asks about no call");
-    if (!this.#state.takenBy(session, turnId).some(wantsTurn)) throw refused("it holds no input");
-    return callIds.map((callId, index) => {
-      const call = session.openCalls.get(callKey(turnId, callId));
-      const isAsked = before.some((asked) => asked.callId === callId) || callIds.indexOf(callId) < index;
-      if (!call || isAsked) throw refused(`call ${callId} is not open, or was asked about before`);
-      return { callId, name: call.name, askedAtMs: this.#state.wallMs() };
-    });
+    if (!state.takenBy(session, turnId).some(wantsTurn)) throw refused("it holds no input");
+    const calls = [...session.openCalls.values()].filter((call) => call.turnId === turnId);
+    const facts = {
+      open: new Map(calls.map(({ callId, name }) => [callId, name])),
+      atMs: state.wallMs(),
+      childOf: (childId: string) => {
+        const child = state.sessions.get(childId);
+        return child && { parent: child.parent, hasToldParent: child.hasToldParent };
+      },
+    };
+    return withAsked(turn, request, facts, refused);
   }
 
   async answer(request: AnswerRequest): Promise<AnswerResult> {

@@ -1,5 +1,6 @@
 import { appendCases } from "./cases/append-cases.ts";
 import { approvalCases } from "./cases/approval-cases.ts";
+import { awaitedChildCases } from "./cases/awaited-child-cases.ts";
 import { childCases } from "./cases/child-cases.ts";
 import { compactionCases } from "./cases/compaction-cases.ts";
 import { compactionHealthCases } from "./cases/compaction-health-cases.ts";
@@ -34,6 +35,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...turnCases,
   ...stopCases,
   ...approvalCases,
+  ...awaitedChildCases,
   ...settlementCases,
   ...appendCases,
   ...retryCases,

@@ -1240,6 +1240,15 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     only: "CHILD-NOTICE",
   },
   {
+    id: "child-ends-beside-the-call-that-waits",
+    file: "child-rows",
+    find: "if (approvals) storeAnswers(tx, target, turn.turn_id, approvals);",
+    replace: "",
+    guards: "7.20",
+    tests: ["conformance"],
+    only: "AWAITED-CHILD",
+  },
+  {
     id: "child-ends-untold",
     file: "settlement",
     find: "tellParent(tx, session, turn);",
