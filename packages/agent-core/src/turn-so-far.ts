@@ -19,12 +19,14 @@ const stepKey = /\/(\d+)\/assistant$/;
 
 /** Counts up what a turn's stored entries say of it, so that neither a restart nor a pause gives it anything back. */
 export function turnSoFar(
-  entries: readonly Entry[],
+  stored: readonly Entry[],
   tools: ToolSet,
   settings: { readonly hardStop: boolean },
 ): TurnSoFar {
   const guardrails = new Guardrails(settings);
   const callIds = new Set<string>();
+  // What came late settles nothing: a call that has such a result alone still has none.
+  const entries = stored.filter(({ late }) => !late);
   const results = new Map(entries.flatMap(({ body }) => (body.role === "tool" ? [[body.callId, body] as const] : [])));
   const openCalls: ToolCallPart[] = [];
   const said: AssistantBody[] = [];

@@ -273,6 +273,11 @@ export class SessionImage {
     return this.#digests.get(key);
   }
 
+  /** The same, where nothing would refuse the write: a key that was not read is read first. */
+  readDigestOf(key: string): string | undefined {
+    return this.#digests.get(key) ?? this.#unlessUnread(this.reading.keys, key);
+  }
+
   addEntry(row: NewEntryRow): void {
     this.#entries.push(row);
     this.#digests.set(row.key, row.digest);

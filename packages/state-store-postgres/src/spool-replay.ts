@@ -1,4 +1,4 @@
-import { digestOf, fateOfStep } from "@turnkeeper/state-store";
+import { digestOf, fateOfStep, keyOfSpooled } from "@turnkeeper/state-store";
 import type { EntryDraft, SpooledStep } from "@turnkeeper/state-store";
 import { addEntries, isPaired } from "./entry-rows.ts";
 import { isPending, settleInput } from "./input-rows.ts";
@@ -17,13 +17,9 @@ function absorbEntry(
 ): void {
   const { body } = draft;
   const digest = digestOf(body);
-  let { key } = draft;
-  for (let number = 2, known = image.digestOf(key); known !== undefined; number++) {
-    if (known === digest) return;
-    key = `${draft.key}/${number}`;
-    known = image.digestOf(key);
-  }
-  const joins = mayJoin && key === draft.key && isPaired(image, turnId, body);
+  const key = keyOfSpooled({ key: draft.key, digest }, mayJoin, (one) => image.readDigestOf(one));
+  if (key === undefined) return;
+  const joins = key === draft.key && isPaired(image, turnId, body);
   addEntries(image, turnId, [{ key, body, digest }], { atMs: keptAtMs, late: !joins });
 }
 
@@ -59,7 +55,10 @@ export class SpoolReplay {
   reading(own: NonNullable<SessionCall<unknown>["reading"]>): NonNullable<SessionCall<unknown>["reading"]> {
     const steps = this.#files.flatMap(({ step }) => step ?? []);
     return {
-      keys: [...(own.keys ?? []), ...steps.flatMap(({ entries }) => entries.map(({ key }) => key))],
+      keys: [
+        ...(own.keys ?? []),
+        ...steps.flatMap(({ entries }) => entries.flatMap(({ key }) => [key, `${key}/late`])),
+      ],
       turnIds: [...(own.turnIds ?? []), ...steps.map(({ turnId }) => turnId)],
       inputIds: [
         ...(own.inputIds ?? []),

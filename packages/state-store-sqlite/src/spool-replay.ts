@@ -1,5 +1,5 @@
 import { messageOf } from "@turnkeeper/kernel";
-import { digestOf, fateOfStep } from "@turnkeeper/state-store";
+import { digestOf, fateOfStep, keyOfSpooled } from "@turnkeeper/state-store";
 import type { EntryDraft, SpooledStep } from "@turnkeeper/state-store";
 import { addEntries, isPaired, storedDigest } from "./entry-rows.ts";
 import { findInput } from "./input-rows.ts";
@@ -20,13 +20,9 @@ function absorbEntry(
 ): void {
   const { body } = draft;
   const digest = digestOf(body);
-  let { key } = draft;
-  for (let number = 2, known = storedDigest(tx, session, key); known !== undefined; number++) {
-    if (known === digest) return;
-    key = `${draft.key}/${number}`;
-    known = storedDigest(tx, session, key);
-  }
-  const joins = mayJoin && key === draft.key && isPaired(tx, session, turnId, body);
+  const key = keyOfSpooled({ key: draft.key, digest }, mayJoin, (one) => storedDigest(tx, session, one));
+  if (key === undefined) return;
+  const joins = key === draft.key && isPaired(tx, session, turnId, body);
   addEntries(tx, session, turnId, [{ key, body, digest }], { atMs: keptAtMs, late: !joins });
 }
 

@@ -115,7 +115,7 @@ test("a turn that the spool alone knows is made up: its steps come back late, an
     "stored",
     "one",
     "two",
-    "lost turn late",
+    "lost turn/late late",
   ]);
   expect(await store.spool.waiting()).toEqual([]);
   const records = await store.sessions.records("session-1");

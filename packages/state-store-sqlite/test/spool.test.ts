@@ -127,7 +127,7 @@ describe("the spool of a store", () => {
     expect(await writer.ended).toMatchObject({ code: 0, stderr: "" });
     await grantTo(store, "last");
     expect(grantCount).toBeGreaterThan(5);
-    expect(await keysOf(store)).toEqual(Array.from({ length: count }, (_, index) => `late-${index + 1}`));
+    expect(await keysOf(store)).toEqual(Array.from({ length: count }, (_, index) => `late-${index + 1}/late`));
     expect(await store.spool.waiting()).toEqual([]);
     await store.close();
   });

@@ -117,7 +117,7 @@ export { importOf } from "./import.ts";
 export { titleOf } from "./title.ts";
 export { foldText, searchTerms, snippetOf } from "./search-text.ts";
 export type { SpooledStep, SpoolStep, SpoolStore, SpoolView } from "./spool.ts";
-export { fateOfStep } from "./spool.ts";
+export { fateOfStep, keyOfSpooled } from "./spool.ts";
 export type { StateStore } from "./state-store.ts";
 export type { StoreErrorCode } from "./errors.ts";
 export type { BootInstant, Claim, QueuedInput } from "./decisions.ts";

@@ -11,7 +11,7 @@
  * | --- | --- | --- |
  * | running, under the step's own grant | join the turn | settled as the step says |
  * | the same, but a key has other content, or a result no call | late | settled as the step says |
- * | ended, or under another grant | late | none: what is settled, stands |
+ * | ended, suspended, or under another grant | late, under keys that the turn never uses | none: what is settled, stands |
  * | not known to this store | wait in the spool | none |
  */
 import type { EntryDraft } from "./entry.ts";
@@ -64,4 +64,26 @@ export function fateOfStep(step: SpoolStep, turn: TurnRecord | undefined): "join
   if (!turn) return "waits";
   const isItsOwn = turn.fencingToken === step.grant.fencingToken && turn.holder.holderId === step.grant.holderId;
   return turn.state === "running" && isItsOwn ? "joins" : "late";
+}
+
+/**
+ * The key that an entry of a step is stored under; nothing where it is there already. One that is late by its step's
+ * fate takes no key of its turn's own, which may go on under another grant, and store something else there.
+ */
+export function keyOfSpooled(
+  { key, digest }: { readonly key: string; readonly digest: string },
+  mayJoin: boolean,
+  storedDigest: (key: string) => string | undefined,
+): string | undefined {
+  const freeKey = (wanted: string): string | undefined => {
+    let numbered = wanted;
+    for (let number = 2, known = storedDigest(wanted); known !== undefined; number++) {
+      if (known === digest) return undefined;
+      numbered = `${wanted}/${number}`;
+      known = storedDigest(numbered);
+    }
+    return numbered;
+  };
+  const own = freeKey(key);
+  return own === undefined || mayJoin ? own : freeKey(`${key}/late`);
 }

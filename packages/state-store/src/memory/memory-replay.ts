@@ -1,6 +1,6 @@
 import type { EntryDraft } from "../entry.ts";
 import { digestOf } from "../json.ts";
-import { fateOfStep } from "../spool.ts";
+import { fateOfStep, keyOfSpooled } from "../spool.ts";
 import type { SpooledStep } from "../spool.ts";
 import { pairingFault } from "./memory-drafts.ts";
 import type { SessionRow } from "./memory-rows.ts";
@@ -44,11 +44,8 @@ function absorbEntry(
   mayJoin: boolean,
 ): void {
   const digest = digestOf(draft.body);
-  let { key } = draft;
-  for (let number = 2; session.digestByKey.has(key); number++) {
-    if (session.digestByKey.get(key) === digest) return;
-    key = `${draft.key}/${number}`;
-  }
-  const joins = mayJoin && key === draft.key && pairingFault(session, turnId, [draft]) === undefined;
+  const key = keyOfSpooled({ key: draft.key, digest }, mayJoin, (one) => session.digestByKey.get(one));
+  if (key === undefined) return;
+  const joins = key === draft.key && pairingFault(session, turnId, [draft]) === undefined;
   state.addEntries(session, turnId, [{ key, body: draft.body }], { atMs: keptAtMs, late: !joins });
 }

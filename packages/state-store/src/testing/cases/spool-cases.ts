@@ -9,6 +9,7 @@ import {
   calls,
   changesNothing,
   contextKeys,
+  draft,
   holderOf,
   inputOf,
   offered,
@@ -114,7 +115,7 @@ export const spoolCases: readonly ConformanceCase[] = [
       await store.spool.keep(stepOf(turn, { entries: [results("result", "c")], settledInputs }));
       await store.spool.keep(stepOf(turn, { entries: [says("answer", "42")], end: { outcome: "answered" } }));
       await startTurn(store, "b");
-      assert.deepEqual(await lateKeys(store), ["result", "answer"]);
+      assert.deepEqual(await lateKeys(store), ["result/late", "answer/late"]);
       assert.deepEqual(await contextKeys(store), ["input/input-a", "call", "turn-a/c/unknown", "input/input-b"]);
       const after = await recordsOf(store);
       assert.deepEqual(after.turns.slice(0, 1), before.turns);
@@ -225,6 +226,28 @@ export const spoolCases: readonly ConformanceCase[] = [
       const own = await inputOf(store, "input-a");
       assert.equal(own.state === "settled" && own.end, "answered");
       assert.equal((await inputOf(store, "input-c")).state, "taken");
+      await assertVerified(store);
+    },
+  },
+  {
+    id: "SPOOL-1k",
+    title: "what a turn keeps that was suspended, unknown to its process, is late, and takes no key from the turn",
+    async run({ open }) {
+      const store = await open();
+      const turn = await callingTurn(store);
+      const { grant, turnId } = turn;
+      await store.turns.suspend({ grant, turnId, callIds: ["c"] });
+      const stop = draft("result", { role: "tool", callId: "c", name: "shell", status: "interrupted", output: "no" });
+      const step = stepOf(turn, { entries: [stop], end: { outcome: "failed", reason: "STORE_IO" } });
+      await store.spool.keep(step);
+      await store.spool.keep(step);
+      await store.turns.answer({ sessionId: session, callId: "c", decision: "allow", by: "somebody" });
+      const resumed = await take(store, "b", { begin: { ...beginOf("b"), resumes: true } });
+      assert.equal(resumed.granted.resumed?.turnId, turnId);
+      assert.deepEqual(await lateKeys(store), ["result/late"]);
+      const goesOn = { grant: resumed.grant, turnId };
+      assert.equal((await store.transcript.append({ ...goesOn, entries: [results("result", "c")] })).kind, "committed");
+      assert.equal((await store.turns.end({ ...goesOn, outcome: "answered", release: true })).kind, "ended");
       await assertVerified(store);
     },
   },
