@@ -114,6 +114,8 @@ async function readStream(
   const cancel = (reason: unknown): void => void parts.cancel(reason).catch(() => {});
   const onAbort = (): void => cancel(deps.signal.reason);
   deps.signal.addEventListener("abort", onAbort, { once: true });
+  // The stop may have come in the moment in which the stream did.
+  if (deps.signal.aborted) onAbort();
   let stuck: CodedError | undefined;
   const giveUp = (): void => {
     stuck = stuckArguments(deps.model.id, argumentsMs);
@@ -188,6 +190,22 @@ async function tryOnce(
   return step;
 }
 
+/**
+ * Of a request that did not hear the stop: what it still brings is nobody's, and its transport would stay open unread. It is
+ * cancelled once it is there, and not before. Never rejects.
+ */
+async function letGoWhenSettled(
+  requested: PromiseLike<{ readonly stream: ReadableStream<LanguageModelV3StreamPart> }>,
+  reason: unknown,
+): Promise<void> {
+  try {
+    const { stream } = await requested;
+    await stream.cancel(reason);
+  } catch {
+    // It ended by itself: there is nothing to let go of.
+  }
+}
+
 /** Makes the request, and reads the answer. Never rejects. */
 async function makeRequest(
   deps: ModelCallDeps,
@@ -198,10 +216,11 @@ async function makeRequest(
   // The bound is one of silence: it counts anew from every delta with content.
   using _wait = deps.clock.declareWait({ kind: "model", name: deps.model.id, boundMs: settings.silenceMs });
   try {
-    const { stream } = await untilAborted(
-      Promise.resolve(deps.model.languageModel.doStream({ ...request, abortSignal: deps.signal })),
-      deps.signal,
-    );
+    const requested = Promise.resolve(deps.model.languageModel.doStream({ ...request, abortSignal: deps.signal }));
+    const { stream } = await untilAborted(requested, deps.signal).catch((error: unknown) => {
+      if (deps.signal.aborted) void letGoWhenSettled(requested, deps.signal.reason);
+      throw error;
+    });
     await readStream(deps, stream, reader, Math.min(argumentsSilenceMs, settings.silenceMs / 2));
     if (!reader.hasAnswer) throw emptyAnswer(deps.model.id, reader.finishReason);
     return { reader };

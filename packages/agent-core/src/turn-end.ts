@@ -16,15 +16,21 @@ export function leaseLost({ text, usage }: TurnEnding): TurnEnding {
   };
 }
 
-/** The store failed: the ending as it is told, with what became of what the turn had produced. */
-function storeFailed({ failure, whereabouts }: TurnWriter, { text, usage }: TurnEnding): TurnEnding {
+/** The store failed, whatever stopped the turn for it. */
+function failedBy(failure: CodedError | undefined, { text, usage }: TurnEnding): TurnEnding {
   return {
     outcome: "failed",
     reason: failure?.code ?? "INTERNAL",
-    detail: `${failure?.message ?? ""} ${whereabouts}`.trim(),
+    detail: failure?.message ?? "",
     ...(text === undefined ? {} : { text }),
     ...(usage === undefined ? {} : { usage }),
   };
+}
+
+/** The same as it is told, with what became of what the turn had produced. */
+function storeFailed({ failure, whereabouts }: TurnWriter, wanted: TurnEnding): TurnEnding {
+  const ending = failedBy(failure, wanted);
+  return { ...ending, detail: `${ending.detail ?? ""} ${whereabouts}`.trim() };
 }
 
 export interface EndingTurn {
@@ -46,12 +52,15 @@ export async function endTurn(
 ): Promise<ConductedEnd> {
   const left = leavesProcesses ? { leavesProcesses } : {};
   if (lease.lost.aborted) {
-    const ending = leaseLost(wanted);
-    const { text: _text, ...stored } = ending;
-    await writer.endWithoutLease({ ...stored, ...left, entries: wanted.entries ?? [] });
+    const failure = writer.failureOfLoss();
+    if (failure) {
+      const { text: _text, ...stored } = failedBy(failure, wanted);
+      await writer.endWithoutLease({ ...stored, ...left, entries: wanted.entries ?? [] });
+    }
     await lease.release();
-    const { detail } = ending;
-    return { ending: writer.failure ? { ...ending, detail: `${detail} ${writer.whereabouts}`.trim() } : ending };
+    if (failure) return { ending: storeFailed(writer, wanted) };
+    const ending = leaseLost(wanted);
+    return { ending: { ...ending, detail: `${ending.detail ?? ""} ${writer.whereabouts}`.trim() } };
   }
   const write = async (ending: TurnEnding): Promise<ConductedEnd | undefined> => {
     const { text: _text, ...stored } = ending;

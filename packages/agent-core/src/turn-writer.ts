@@ -119,12 +119,15 @@ export class TurnWriter {
     return result?.kind === "lost" ? { kind: "stale-token" } : result;
   }
 
-  /** The lease is gone. Where the store is why, the end is kept all the same. */
+  /** The store's failure that the lease was lost by: it could be asked no more until the lease ran out. */
+  failureOfLoss(): CodedError | undefined {
+    const failure = storeFailureOf(this.#lease.lost);
+    return failure && (this.#failure ??= failure);
+  }
+
+  /** The lease is gone with the store, and so the end is kept. */
   async endWithoutLease(request: Omit<EndRequest, "grant" | "turnId" | "release">): Promise<void> {
     this.#hasEnded = true;
-    const failure = storeFailureOf(this.#lease.lost);
-    if (failure === undefined) return;
-    this.#failure ??= failure;
     await this.#keepEnd(request);
   }
 

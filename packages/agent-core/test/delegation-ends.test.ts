@@ -1,4 +1,5 @@
 /** Calls that have no result of their own: what they were told of their children is told by a message. */
+import type { LanguageModelV3StreamPart } from "@ai-sdk/provider";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../src/index.ts";
@@ -92,4 +93,42 @@ describe("rule 7.20: a child whose call has no result", () => {
     expect(await bench.store.turns.running()).toEqual([]);
     expect(await noticeStates()).toHaveLength(1);
   });
+
+  it.each([1000, 30_000])(
+    "leaves no transport open: one that hears no stop and answers %i ms later is cancelled once it is there, once",
+    async (lateMs) => {
+      const cancelled: unknown[] = [];
+      let readCount = 0;
+      const late = new ReadableStream<LanguageModelV3StreamPart>(
+        { pull: () => void readCount++, cancel: (reason) => void cancelled.push(reason) },
+        { highWaterMark: 0 },
+      );
+      const step: ScriptedStep = { calls: [{ name: "delegate", input: {} }] };
+      const scripted = scriptedModel([step]);
+      const doStream: typeof scripted.languageModel.doStream = async (request) => {
+        if (!JSON.stringify(request.prompt[0]).includes("You are a subagent"))
+          return scripted.languageModel.doStream(request);
+        await new Promise<void>((resolve) => void bench.host.timers.after(50 + lateMs, resolve));
+        return { stream: late };
+      };
+      const delegate = defineTool({
+        name: "delegate",
+        description: "Delegates.",
+        input: z.object({}),
+        execute: async (_input, context) => ({ ...(await context.delegate?.("look")) }),
+      });
+      const languageModel = { ...scripted.languageModel, doStream };
+      const agent = await bench.agentOn({ ...scripted, languageModel }, {}, [delegate]);
+      const turn = agent.run("s", "go");
+      await bench.host.advance(50);
+      turn.stop({ hard: true });
+      expect(await bench.finished(turn)).toMatchObject({ outcome: "interrupted" });
+      await bench.host.advance(lateMs + 5000);
+      expect(cancelled).toHaveLength(1);
+      expect(readCount).toBe(0);
+      // A stream that was let go of belongs to whoever made it: nothing holds it, and nothing lets go of it again.
+      expect(late.locked).toBe(false);
+      expect(await noticeStates()).toHaveLength(1);
+    },
+  );
 });

@@ -107,7 +107,7 @@ describe("rule 7.5: a store that fails under a turn ends it, and what it had pro
     };
     const { agent } = await bench.agent([calls], {}, [breaking(store, "STORE_REPLACED"), deaf], undefined, store);
     const turn = agent.run("s", "go");
-    expect(await bench.finished(turn)).toMatchObject({ outcome: "interrupted", reason: "lease-lost" });
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "failed", reason: "STORE_REPLACED" });
     // What a call beside it still brings can be kept, so it is waited for: as long as the session is surely ours.
     expect(bench.host.clock.monotonicMs()).toBeLessThan(300_000);
     let isClosed = false;
@@ -259,7 +259,7 @@ describe("rule 7.5: a store that fails under a turn ends it, and what it had pro
     const lease = { ttlMs: 10_000, renewEveryMs: 1000 };
     const { agent } = await bench.agent([silent], { lease }, [], undefined, store);
     const told = await bench.finished(agent.run("s", "go"));
-    expect(told).toMatchObject({ outcome: "interrupted", reason: "lease-lost" });
+    expect(told).toMatchObject({ outcome: "failed", reason: "STORE_IO" });
     expect(told.detail).toContain("is kept in memory");
     store.code = undefined;
     const next = await bench.agent([{ text: "going on" }]);
