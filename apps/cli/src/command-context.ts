@@ -72,11 +72,13 @@ export async function openStore({ home, store, config }: CommandContext): Promis
 export async function openServerStore(
   { path: name }: StoreLocation,
   url: string,
-  { store: { listen_url: listenUrl } }: Config,
+  { store: { listen_url: listenUrl }, agent }: Config,
 ): Promise<PostgresStore> {
-  const { openPostgresStore } = await import("@turnkeeper/state-store-postgres");
+  const { defaultPostgresStoreOptions, openPostgresStore } = await import("@turnkeeper/state-store-postgres");
   const listening = listenUrl === "" ? {} : { listenUrl: listenUrl.toLowerCase() !== "none" && listenUrl };
-  return openPostgresStore(url, { host: systemHost }, { spoolFolder: `${name}-spool`, ...listening });
+  // Whoever waits is not believed in for longer than a holder.
+  const runnerTtlMs = Math.min(defaultPostgresStoreOptions.runnerTtlMs, Math.ceil(agent.turn_lease.ttl_s * 1000));
+  return openPostgresStore(url, { host: systemHost }, { spoolFolder: `${name}-spool`, runnerTtlMs, ...listening });
 }
 
 /**

@@ -26,11 +26,11 @@ describe.skipIf(findPostgres() === undefined)("several hosts with one store", ()
 
   let schemaCount = 0;
   /** Hosts that share a schema of their own; their clocks are hours apart. */
-  function makeHosts(model: ModelServer): { readonly here: CliOptions; readonly there: CliOptions } {
+  function makeHosts(model: ModelServer, restHere = ""): { readonly here: CliOptions; readonly there: CliOptions } {
     const url = `${server?.url}?schema=hosts_${++schemaCount}`;
     const config = `${compatibleConfig(model)}\nstore: { url: "${url}" }\n`;
     const hostOf = (name: string, offHours: number): CliOptions => ({
-      home: makeHome(config),
+      home: makeHome(`${config}${name === "alpha" ? restHere : ""}`),
       env: { NODE_OPTIONS: `--import=${preload}`, OTHER_HOST: name, OTHER_HOST_OFF_S: `${offHours * 3600}` },
     });
     return { here: hostOf("alpha", -5), there: hostOf("beta", 5) };
@@ -78,6 +78,47 @@ describe.skipIf(findPostgres() === undefined)("several hosts with one store", ()
     expect(inputs.map(({ end }) => end)).toEqual(["answered", "answered"]);
     expect(model.requests).toHaveLength(2);
   }, 120_000);
+
+  /** Of a host whose processes are believed in for so long after their last word. */
+  const brief = "agent: { turn_lease: { ttl_s: 2 } }\n";
+
+  for (const { what, signal } of [
+    { what: "a process that was killed", signal: "SIGKILL" },
+    { what: "a process that stands still, and goes on later,", signal: "SIGSTOP" },
+  ] as const) {
+    it(`what ${what} was to run is run by the other host, once`, async () => {
+      const gate = makeGate();
+      const taken = makeGate();
+      const model = await serveModel(openAiGatedText(gate, "fi", "rst"), async (response, request) => {
+        taken.open();
+        await openAiText("second")(response, request);
+      });
+      const { here, there } = makeHosts(model, brief);
+      const holder = startCli(["run", "first message", "--session", "s"], there);
+      await holder.sees(/fi/);
+      const command = ["run", "second message", "--session", "s", "--input-id", "second", "--json"];
+      const waiter = startCli(command, here);
+      await waiter.sees(/"input\.accepted"/);
+      waiter.child.kill(signal);
+      gate.open();
+      expect(await holder.ended).toMatchObject({ code: 0 });
+      // Nobody asks for it any more, or can: the gateway finds it once its process has said nothing for its time.
+      const { gateway } = await openGateway(there);
+      await taken.opened;
+      if (signal === "SIGSTOP") waiter.child.kill("SIGCONT");
+      // The caller comes back, as itself or with the same id, and is told the one answer.
+      const told = await (signal === "SIGSTOP" ? waiter.ended : runCli(command, here));
+      expect(told).toMatchObject({ code: 0 });
+      expect(eventsOf(told.stdout).at(-1)).toMatchObject({ type: "turn.finished", outcome: "answered" });
+      expect(model.requests).toHaveLength(2);
+      gateway.child.kill("SIGTERM");
+      expect(await gateway.ended).toMatchObject({ code: 0 });
+      const shown = await runCli(["sessions", "show", "s", "--json"], there);
+      const { inputs } = JSON.parse(shown.stdout) as { readonly inputs: readonly { readonly end: string }[] };
+      expect(inputs.map(({ end }) => end)).toEqual(["answered", "answered"]);
+      expect(await runCli(["sessions", "verify"], there)).toMatchObject({ code: 0 });
+    }, 120_000);
+  }
 
   it("a stream that broke with its gateway is resumed on the other's, from the event that came last", async () => {
     const gate = makeGate();

@@ -107,6 +107,8 @@ CREATE TABLE input (
   offered_at_ms double precision NOT NULL,
   -- NULL: an orphan, or no longer pending.
   runner text, -- JSON
+  -- Until then the runner is taken to live; its process says so again and again. NULL: there is none.
+  runner_until_clock_ms double precision,
   woken_clock_ms double precision,
   -- Pending while both are NULL, taken with a turn alone, settled with an end.
   turn_id text COLLATE "C",
@@ -119,7 +121,8 @@ CREATE TABLE input (
   PRIMARY KEY (session_no, input_id),
   FOREIGN KEY (session_no, turn_id) REFERENCES turn ON DELETE CASCADE,
   CHECK ((ended_as IS NULL) = (ended_at_ms IS NULL)),
-  CHECK (runner IS NULL OR (turn_id IS NULL AND ended_as IS NULL))
+  CHECK (runner IS NULL OR (turn_id IS NULL AND ended_as IS NULL)),
+  CHECK ((runner IS NULL) = (runner_until_clock_ms IS NULL))
 ) WITH (fillfactor = 90);
 
 CREATE INDEX input_open ON input (session_no, seq) WHERE ended_as IS NULL;
@@ -163,10 +166,11 @@ CREATE FUNCTION load_session(p_session_id text, p_keys text[], p_turn_ids text[]
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
 DECLARE
   v_no bigint;
+  v_clock double precision := clock_ms();
 BEGIN
   SELECT session_no INTO v_no FROM session WHERE session_id = p_session_id;
   RETURN json_build_object(
-    'clock_ms', clock_ms(),
+    'clock_ms', v_clock,
     'wall_ms', wall_ms(),
     'lease', (SELECT row_to_json(lease) FROM lease WHERE session_id = p_session_id),
     'session', (SELECT row_to_json(session) FROM session WHERE session_no = v_no),
@@ -177,9 +181,10 @@ BEGIN
     ),
     'inputs', (
       SELECT json_agg(one ORDER BY one.seq) FROM (
-        SELECT * FROM input WHERE session_no = v_no AND ended_as IS NULL
+        SELECT *, runner_until_clock_ms <= v_clock AS runner_is_gone
+        FROM input WHERE session_no = v_no AND ended_as IS NULL
         UNION ALL
-        SELECT * FROM input WHERE session_no = v_no AND ended_as IS NOT NULL AND input_id = ANY (p_input_ids)
+        SELECT *, NULL FROM input WHERE session_no = v_no AND ended_as IS NOT NULL AND input_id = ANY (p_input_ids)
       ) AS one
     ),
     'calls', (SELECT json_agg(call ORDER BY call_no) FROM call WHERE session_no = v_no),
@@ -271,14 +276,19 @@ BEGIN
       through_seq = excluded.through_seq, suspended_at_ms = excluded.suspended_at_ms, approvals = excluded.approvals;
   END IF;
   IF p_changes ? 'inputs' THEN
-    INSERT INTO input (session_no, input_id, seq, text, digest, delivery, offered_at_ms, runner, woken_clock_ms, turn_id,
-      ended_as, ended_at_ms, child, settings)
+    INSERT INTO input (session_no, input_id, seq, text, digest, delivery, offered_at_ms, runner, runner_until_clock_ms,
+      woken_clock_ms, turn_id, ended_as, ended_at_ms, child, settings)
     SELECT v_no, input_id, coalesce(seq, nextval('input_seq')), text, digest, delivery, coalesce(offered_at_ms, v_at), runner,
+      CASE WHEN runner IS NOT NULL
+        THEN coalesce(runner_until_clock_ms, clock_ms() + (p_changes ->> 'runner_ttl_ms')::double precision) END,
       woken_clock_ms, turn_id, ended_as, CASE WHEN ended_as IS NOT NULL THEN coalesce(ended_at_ms, v_at) END, child,
       settings
     FROM jsonb_populate_recordset(NULL::input, p_changes -> 'inputs')
     ON CONFLICT (session_no, input_id) DO UPDATE SET seq = excluded.seq, text = excluded.text, digest = excluded.digest,
       delivery = excluded.delivery, offered_at_ms = excluded.offered_at_ms, runner = excluded.runner,
+      -- Its process may have said that it lives since the row was read, which moves no version.
+      runner_until_clock_ms = CASE WHEN excluded.runner IS NOT NULL
+        THEN greatest(excluded.runner_until_clock_ms, input.runner_until_clock_ms) END,
       woken_clock_ms = excluded.woken_clock_ms, turn_id = excluded.turn_id, ended_as = excluded.ended_as,
       ended_at_ms = excluded.ended_at_ms, child = excluded.child, settings = excluded.settings;
     -- The number of the one that had none.
@@ -388,3 +398,29 @@ RETURNS boolean LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$
   )
   SELECT EXISTS (SELECT FROM renewed)
 $$;
+
+-- Says of runners that they live, for what each is to run still, and answers which of it that is, by place. Moves no
+-- version: whoever takes over from a runner that seemed gone and the runner itself claim alike, and one of them gets it.
+-- Not durable: a crash of the server that undoes it makes a runner seem gone, and it says so again.
+CREATE FUNCTION vouch_for_runners(p_session_ids text[], p_input_ids text[], p_runner_ids text[], p_ttl_ms double precision)
+RETURNS json LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
+DECLARE
+  v_places json;
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  SELECT coalesce(json_agg(place), '[]') INTO v_places
+  FROM unnest(p_session_ids, p_input_ids, p_runner_ids) WITH ORDINALITY AS told(session_id, input_id, runner_id, place)
+    JOIN session USING (session_id) JOIN input USING (session_no, input_id)
+  WHERE runner::json ->> 'runnerId' = told.runner_id;
+  -- Waits for no lock, so that it stands in nobody's way: what is being written now has its next time.
+  UPDATE input SET runner_until_clock_ms = greatest(input.runner_until_clock_ms, clock_ms() + p_ttl_ms)
+  FROM (
+    SELECT session_no, input_id
+    FROM unnest(p_session_ids, p_input_ids, p_runner_ids) AS told(session_id, input_id, runner_id)
+      JOIN session USING (session_id) JOIN input USING (session_no, input_id)
+    WHERE runner::json ->> 'runnerId' = told.runner_id
+    FOR NO KEY UPDATE OF input SKIP LOCKED
+  ) AS own
+  WHERE input.session_no = own.session_no AND input.input_id = own.input_id;
+  RETURN v_places;
+END $$;

@@ -46,6 +46,7 @@ export function tellParent(child: SessionImage, end: ChildsEnd, askParent: (id: 
     delivery: "steer",
     offered_at_ms: target.atMs,
     runner: null,
+    runner_until_clock_ms: null,
     woken_clock_ms: null,
     turn_id: null,
     ended_as: null,

@@ -94,6 +94,7 @@ function inputRow(input: InputRecord, inputNo: number): InputRow {
     delivery: input.delivery,
     offered_at_ms: input.offeredAtMs,
     runner: null,
+    runner_until_clock_ms: null,
     woken_clock_ms: null,
     turn_id: input.state === "pending" ? null : (input.turnId ?? null),
     ended_as: settled?.end ?? null,

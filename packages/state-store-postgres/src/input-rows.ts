@@ -25,6 +25,10 @@ export interface InputRow {
   readonly delivery: Delivery;
   readonly offered_at_ms: number;
   readonly runner: string | null;
+  /** Until then its runner is taken to live; null of a runner that is written: for its time from now. */
+  readonly runner_until_clock_ms: number | null;
+  /** That moment had come when the row was read. */
+  readonly runner_is_gone?: boolean | null;
   readonly woken_clock_ms: number | null;
   readonly turn_id: string | null;
   readonly ended_as: InputEnd | null;
@@ -54,9 +58,20 @@ export function takenInput(sessionId: string, row: InputRow, turnId: string): Ta
   return { ...facts(sessionId, row), state: "taken", turnId };
 }
 
-export function pendingInput(sessionId: string, row: InputRow): PendingInput {
-  const runner = row.runner === null ? {} : { runner: parseJson<Runner>(row.runner, "input.runner") };
-  return { ...facts(sessionId, row), state: "pending", ...runner };
+/** Who is to run the input, whether or not it lives. */
+function runnerOf(row: InputRow): Runner | undefined {
+  return row.runner === null ? undefined : parseJson<Runner>(row.runner, "input.runner");
+}
+
+/**
+ * What waits, as others see it: an orphan where its runner has not been heard of for its time. It is not written down
+ * that it is one, so a runner that was merely slow has it again, unless somebody took it meanwhile.
+ */
+export function pendingInput(sessionId: string, row: InputRow, askerId?: string): PendingInput {
+  const runner = runnerOf(row);
+  // Who asks lives.
+  const lives = runner !== undefined && (row.runner_is_gone !== true || runner.runnerId === askerId);
+  return { ...facts(sessionId, row), state: "pending", ...(lives ? { runner } : {}) };
 }
 
 export function inputRecord(sessionId: string, row: InputRow): InputRecord {
@@ -71,10 +86,10 @@ export function isPending(row: InputRow): boolean {
   return row.turn_id === null && row.ended_as === null;
 }
 
-/** Every pending input of the session, oldest first. */
-export function queueOf(image: SessionImage): QueuedInput[] {
+/** Every pending input of the session, oldest first, as the runner sees it that asks. */
+export function queueOf(image: SessionImage, askerId?: string): QueuedInput[] {
   return image.inputs.filter(isPending).map((row) => {
-    const input = pendingInput(image.sessionId, row);
+    const input = pendingInput(image.sessionId, row, askerId);
     if (row.woken_clock_ms === null) return { input };
     return { input, wokenAt: { bootId: serverBootId, bootMs: row.woken_clock_ms } };
   });
@@ -93,19 +108,18 @@ export function takenBy(image: SessionImage, turnId: string): TakenInput[] {
     .map((row) => takenInput(image.sessionId, row, turnId));
 }
 
-const notWaiting = { runner: null, woken_clock_ms: null } as const;
+const notWaiting = { runner: null, runner_until_clock_ms: null, woken_clock_ms: null } as const;
 
 /** Gives an orphan a runner of its own, who then answers for it. */
 export function adoptInput(image: SessionImage, row: InputRow, runner: Runner): void {
-  image.putInput({ ...row, delivery: "turn", runner: JSON.stringify(runner), woken_clock_ms: null });
+  image.putInput({ ...row, ...notWaiting, delivery: "turn", runner: JSON.stringify(runner) });
 }
 
 /** Makes orphans of what this runner was to run, or of one input of it; they keep their places. */
 export function orphanInputs(image: SessionImage, runnerId: string, inputId?: string): number {
-  const own = image.inputs.filter((row) => {
-    const runner = isPending(row) ? pendingInput(image.sessionId, row).runner : undefined;
-    return runner?.runnerId === runnerId && row.input_id === (inputId ?? row.input_id);
-  });
+  const own = image.inputs.filter(
+    (row) => runnerOf(row)?.runnerId === runnerId && row.input_id === (inputId ?? row.input_id),
+  );
   for (const row of own) image.putInput({ ...row, ...notWaiting });
   return own.length;
 }

@@ -9,6 +9,7 @@ import { PostgresSessions } from "./postgres-sessions.ts";
 import { PostgresSpool } from "./postgres-spool.ts";
 import { PostgresTranscript } from "./postgres-transcript.ts";
 import { PostgresTurns } from "./postgres-turns.ts";
+import { RunnerVouching } from "./runner-vouching.ts";
 import { patience, Server } from "./server.ts";
 import { SessionWrites } from "./session-writes.ts";
 import { SpoolFolder } from "./spool-folder.ts";
@@ -58,19 +59,21 @@ export async function openPostgresStore(
   const resolved = resolvePostgresStoreOptions(options, parsed.schema);
   const server = new Server(parsed, resolved, host);
   const schemaVersion = await server.patiently("open", patience.open, () => migrate(parsed, resolved));
-  const writes = new SessionWrites(server, host.random);
+  const writes = new SessionWrites(server, resolved, host.random);
   const folder = resolved.spoolFolder === undefined ? undefined : new SpoolFolder(resolved.spoolFolder, host.random);
   const spool = new PostgresSpool(folder, host.clock, server);
   const wakeUps = new WakeUpListening(listenUrlOf(parsed, resolved), resolved, server, host);
+  const vouching = new RunnerVouching(server, resolved, host.timers);
   const close = (): Promise<void> => {
     wakeUps.close();
+    vouching.close();
     return server.close();
   };
   return {
     sessions: new PostgresSessions(server, writes, spool, host),
-    leases: new PostgresLeases(server, writes, spool),
+    leases: new PostgresLeases(server, writes, spool, vouching),
     transcript: new PostgresTranscript(server, writes),
-    inbox: new PostgresInbox(server, writes),
+    inbox: new PostgresInbox(server, writes, vouching),
     turns: new PostgresTurns(server, writes, spool),
     spool,
     server: { url: parsed.shown, schema: resolved.schema, schemaVersion },

@@ -17,6 +17,12 @@ export interface PostgresStoreOptions {
    */
   readonly listenUrl?: string | false;
   /**
+   * For so many milliseconds by the server's clock whoever is to run an input is taken to live; this handle says so of
+   * its own again three times meanwhile, while they wait. Then the input is an orphan, which any other may run. Default
+   * 30,000.
+   */
+  readonly runnerTtlMs?: number;
+  /**
    * The folder for what a turn had produced when the server could not take it. Without one a step that the server
    * refuses has no second place. Default: none.
    */
@@ -28,11 +34,12 @@ export interface ResolvedPostgresStoreOptions {
   readonly connectionsMax: number;
   readonly answerMs: number;
   readonly listenUrl: string | false | undefined;
+  readonly runnerTtlMs: number;
   readonly spoolFolder: string | undefined;
 }
 
 export const defaultPostgresStoreOptions: Readonly<
-  Required<Pick<PostgresStoreOptions, "schema" | "connectionsMax" | "answerMs">>
+  Required<Pick<PostgresStoreOptions, "schema" | "connectionsMax" | "answerMs" | "runnerTtlMs">>
 > = Object.freeze({
   // One of its own, so that it can be granted, dumped and dropped as a whole.
   schema: "turnkeeper",
@@ -40,9 +47,11 @@ export const defaultPostgresStoreOptions: Readonly<
   connectionsMax: 10,
   // Far above what a statement takes, its wait for a lock included: the way is cut, and nobody said so.
   answerMs: 20_000,
+  // A process that stood still for longer loses no more than its turn to run what it waits with.
+  runnerTtlMs: 30_000,
 });
 
-const known: readonly string[] = ["schema", "connectionsMax", "answerMs", "listenUrl", "spoolFolder"];
+const known: readonly string[] = ["schema", "connectionsMax", "answerMs", "listenUrl", "runnerTtlMs", "spoolFolder"];
 
 function wrong(name: string, expectation: string, value: unknown): Error {
   return storeError(
@@ -71,11 +80,14 @@ export function resolvePostgresStoreOptions(
   const answerMs = options.answerMs ?? defaultPostgresStoreOptions.answerMs;
   if (!Number.isSafeInteger(answerMs) || answerMs < 1)
     throw wrong("answerMs", "a whole number of milliseconds of at least 1", answerMs);
+  const runnerTtlMs = options.runnerTtlMs ?? defaultPostgresStoreOptions.runnerTtlMs;
+  if (!Number.isSafeInteger(runnerTtlMs) || runnerTtlMs < 100)
+    throw wrong("runnerTtlMs", "a whole number of milliseconds of at least 100", runnerTtlMs);
   const { listenUrl, spoolFolder } = options;
   // Not told: it may have a password in it.
   if (listenUrl !== undefined && listenUrl !== false && !(typeof listenUrl === "string" && isPostgresUrl(listenUrl)))
     throw wrong("listenUrl", "a postgres:// URL or false", "something else");
   if (spoolFolder !== undefined && (typeof spoolFolder !== "string" || spoolFolder === ""))
     throw wrong("spoolFolder", "the path of a folder", spoolFolder);
-  return Object.freeze({ schema, connectionsMax, answerMs, listenUrl, spoolFolder });
+  return Object.freeze({ schema, connectionsMax, answerMs, listenUrl, runnerTtlMs, spoolFolder });
 }

@@ -15,6 +15,7 @@ import { adoptInput, inputRecord, orphanInputs, pendingInput, queueOf, settleInp
 import type { InputRow } from "./input-rows.ts";
 import { toJson } from "./json-column.ts";
 import { isGrantOf } from "./lease-rows.ts";
+import type { RunnerVouching } from "./runner-vouching.ts";
 import type { Server } from "./server.ts";
 import type { SessionImage } from "./session-image.ts";
 import { Numbered } from "./session-writes.ts";
@@ -71,6 +72,7 @@ function offer(image: SessionImage, request: OfferRequest): OfferResult | Number
     delivery,
     offered_at_ms: image.atMs,
     runner: leaves ? null : JSON.stringify(runner),
+    runner_until_clock_ms: null,
     woken_clock_ms: null,
     turn_id: null,
     ended_as: null,
@@ -116,21 +118,27 @@ function withdraw(image: SessionImage, inputId: string, end: "cancelled" | "expi
 export class PostgresInbox implements InboxStore {
   readonly #server: Server;
   readonly #writes: SessionWrites;
+  readonly #vouching: RunnerVouching;
 
-  constructor(server: Server, writes: SessionWrites) {
+  constructor(server: Server, writes: SessionWrites, vouching: RunnerVouching) {
     this.#server = server;
     this.#writes = writes;
+    this.#vouching = vouching;
   }
 
-  offer(request: OfferRequest): Promise<OfferResult> {
-    const { sessionId, inputId } = request;
-    return this.#writes.write<OfferResult>({
+  async offer(request: OfferRequest): Promise<OfferResult> {
+    const { sessionId, inputId, runner } = request;
+    const result = await this.#writes.write<OfferResult>({
       sessionId,
       attempt: `store an input of session ${sessionId}`,
       kind: "ordinary",
       reading: { inputIds: [inputId] },
       decide: (image) => offer(image, request),
     });
+    const input = result.kind === "accepted" || result.kind === "known" ? result.input : undefined;
+    const isOwn = input?.state === "pending" && input.runner?.runnerId === runner.runnerId;
+    if (isOwn) this.#vouching.begin({ sessionId, inputId, runnerId: runner.runnerId });
+    return result;
   }
 
   async read(sessionId: string, inputId: string): Promise<InputRecord | undefined> {
@@ -163,13 +171,14 @@ export class PostgresInbox implements InboxStore {
     ...values: readonly string[]
   ): Promise<readonly InputRow[]> {
     const { schema } = this.#server;
-    const rows = await this.#server.read<{ input: InputRow }>(
+    const rows = await this.#server.read<{ input: InputRow; is_gone: boolean | null }>(
       attempt,
-      `SELECT row_to_json(input) AS input FROM ${schema}.input JOIN ${schema}.session USING (session_no)
+      `SELECT row_to_json(input) AS input, runner_until_clock_ms <= ${schema}.clock_ms() AS is_gone
+       FROM ${schema}.input JOIN ${schema}.session USING (session_no)
        WHERE session_id = $1 AND ${condition} ORDER BY seq`,
       [sessionId, ...values],
     );
-    return rows.map(({ input }) => input);
+    return rows.map(({ input, is_gone }) => ({ ...input, runner_is_gone: is_gone }));
   }
 
   takeSteers(grant: Grant, turnId: string): ReturnType<InboxStore["takeSteers"]> {

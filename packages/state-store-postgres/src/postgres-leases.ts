@@ -25,6 +25,7 @@ import {
 } from "./lease-rows.ts";
 import type { HeldLeaseRow, LeaseRow } from "./lease-rows.ts";
 import { patience } from "./server.ts";
+import type { RunnerVouching } from "./runner-vouching.ts";
 import type { Server } from "./server.ts";
 import type { SessionImage } from "./session-image.ts";
 import type { SessionWrites } from "./session-writes.ts";
@@ -55,7 +56,7 @@ function admit(image: SessionImage, request: AcquireRequest): Admission {
     const mayResume = request.begin?.resumes === true && unansweredCalls(suspended).length === 0;
     return { kind: mayResume ? "resumes" : "suspended", turn: suspended };
   }
-  const queue = queueOf(image);
+  const queue = queueOf(image, request.begin?.runnerId);
   if (!request.begin) {
     const waiter = queue.length > 0 ? firstWaiter(queue, image.now) : undefined;
     if (!waiter) return { kind: "free", hasQueue: queue.length > 0 };
@@ -154,14 +155,22 @@ export class PostgresLeases implements LeaseStore {
   readonly #server: Server;
   readonly #writes: SessionWrites;
   readonly #spool: PostgresSpool;
+  readonly #vouching: RunnerVouching;
 
-  constructor(server: Server, writes: SessionWrites, spool: PostgresSpool) {
+  constructor(server: Server, writes: SessionWrites, spool: PostgresSpool, vouching: RunnerVouching) {
     this.#server = server;
     this.#writes = writes;
     this.#spool = spool;
+    this.#vouching = vouching;
   }
 
-  acquire(request: AcquireRequest): Promise<AcquireResult> {
+  async acquire(request: AcquireRequest): Promise<AcquireResult> {
+    const result = await this.#acquire(request);
+    if (result.kind === "granted" && result.input) this.#vouching.end(request.sessionId, result.input.inputId);
+    return result;
+  }
+
+  #acquire(request: AcquireRequest): Promise<AcquireResult> {
     const { sessionId, begin } = request;
     return this.#spool.replaying(sessionId, (replay) =>
       this.#writes.write({

@@ -19,6 +19,7 @@
  * statement has one session, so two cannot wait for each other.
  */
 import type { Random } from "@turnkeeper/kernel";
+import type { ResolvedPostgresStoreOptions } from "./options.ts";
 import { Reading, SessionImage, Unread } from "./session-image.ts";
 import type { LoadedSession, SavedSession } from "./session-image.ts";
 import { patience, StatementFailed } from "./server.ts";
@@ -70,11 +71,17 @@ type Saved = { readonly kind: "saved"; readonly saved: SavedSession } | { readon
 export class SessionWrites {
   readonly #server: Server;
   readonly #random: Pick<Random, "id" | "unit">;
+  readonly #runnerTtlMs: number;
   readonly #kept = new Map<string, SessionImage>();
   readonly #last = new Map<string, Promise<unknown>>();
 
-  constructor(server: Server, random: Pick<Random, "id" | "unit">) {
+  constructor(
+    server: Server,
+    { runnerTtlMs }: Pick<ResolvedPostgresStoreOptions, "runnerTtlMs">,
+    random: Pick<Random, "id" | "unit">,
+  ) {
     this.#server = server;
+    this.#runnerTtlMs = runnerTtlMs;
     this.#random = random;
   }
 
@@ -164,7 +171,11 @@ export class SessionWrites {
   /** The statement that stores an image, with those of other sessions that its call has changed. */
   #saving(image: SessionImage, receipt: string): readonly [text: string, values: readonly unknown[]] {
     const { schema } = this.#server;
-    const changesOf = (one: SessionImage): object => ({ lock_timeout: lockTimeout, ...one.changes });
+    const changesOf = (one: SessionImage): object => ({
+      lock_timeout: lockTimeout,
+      runner_ttl_ms: this.#runnerTtlMs,
+      ...one.changes,
+    });
     const others = image.changedOthers;
     if (others.length === 0) {
       const values = [image.sessionId, image.version, receipt, JSON.stringify(changesOf(image))];

@@ -13,8 +13,8 @@ describe.skipIf(noServer)("the PostgreSQL store keeps every rule of the contract
     test(`${id}: ${title}`, async () => {
       const harness = await postgresHarness(folder());
       await run(harness);
-      expect(harness.host.pendingTimerCount()).toBe(0);
       await harness.close();
+      expect(harness.host.pendingTimerCount()).toBe(0);
     });
   }
 });

@@ -25,7 +25,8 @@ export function freshSchema(): string {
 /** The schema in which this file's harnesses play one after the other; it is made once, and emptied for each store. */
 let played: Promise<string> | undefined;
 
-async function makePlayed(admin: pg.Client): Promise<string> {
+/** A schema whose server tells the time that its table `virtual_clock` says. */
+export async function makeClockedSchema(admin: pg.Client): Promise<string> {
   const schema = freshSchema();
   const store = await openPostgresStore(serverUrl, { host: virtualHost() }, { schema });
   await store.close();
@@ -38,6 +39,9 @@ async function makePlayed(admin: pg.Client): Promise<string> {
       'SELECT wall_ms FROM "${schema}".virtual_clock'`);
   return schema;
 }
+
+/** The cases know no runner that is gone without a word: that is of several hosts, and has its own tests. */
+const endlessMs = 1e12;
 
 export interface PostgresHarness extends ConformanceHarness {
   readonly host: VirtualHost;
@@ -81,7 +85,8 @@ export async function postgresHarness(parent: string): Promise<PostgresHarness> 
       },
     });
   const open = async (): Promise<StateStore> => {
-    const store = await openPostgresStore(serverUrl, { host }, { schema, spoolFolder, connectionsMax: 5 });
+    const options = { schema, spoolFolder, connectionsMax: 5, runnerTtlMs: endlessMs };
+    const store = await openPostgresStore(serverUrl, { host }, options);
     opened.push(store);
     return {
       sessions: inTime(store.sessions),
@@ -97,7 +102,7 @@ export async function postgresHarness(parent: string): Promise<PostgresHarness> 
   return {
     host,
     open: async () => {
-      schema = await (played ??= makePlayed(admin));
+      schema = await (played ??= makeClockedSchema(admin));
       spoolFolder = join(spoolParent, `${++spoolCount}`);
       told = "";
       await admin.query(`

@@ -12,8 +12,11 @@ describe.skipIf(noServer)("a server that is killed", () => {
     if (!server) throw new Error("The server was not started.");
     return server;
   };
-  // Commits wait for the disk here: what was acknowledged is on it.
-  beforeAll(async () => void (server = await startPostgres({ fsync: true })), 60_000);
+  // Commits wait for the disk here: what was acknowledged is on it. What was not is not either, before its commit says so.
+  beforeAll(
+    async () => void (server = await startPostgres({ fsync: true, settings: { wal_writer_delay: "10s" } })),
+    60_000,
+  );
   afterAll(() => server?.close());
 
   test("APPEND-3: and started again has every step that was acknowledged, once and in order", async () => {

@@ -20,7 +20,7 @@ export interface Mutation {
 /** A mutation as its table writes it: names relative to its package, whose own tests must notice it. */
 export interface MutationDraft {
   readonly id: string;
-  /** From `src`, without `.ts`. */
+  /** From `src`, without `.ts`; of another kind from the package, with its extension. */
   readonly file: string;
   readonly find: string;
   readonly replace: string;
@@ -35,7 +35,7 @@ export function mutationsOf(project: string, drafts: readonly MutationDraft[]): 
   return drafts.map((draft) => ({
     ...draft,
     id: `${project}/${draft.id}`,
-    file: `packages/${project}/src/${draft.file}.ts`,
+    file: `packages/${project}/${draft.file.includes(".") ? draft.file : `src/${draft.file}.ts`}`,
     project,
     tests: draft.tests.map((test) => `test/${test}.test.ts`),
   }));

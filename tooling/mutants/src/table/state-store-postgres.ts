@@ -3,6 +3,8 @@ import type { Mutation } from "../mutation.ts";
 
 // The suite without crashes: opening a store before every call takes a server longer than a mutation may.
 const plain = "the PostgreSQL store keeps every rule of the contract";
+const elsewhere = "inputs whose runner is on another host";
+const schema = "postgres-migrations/0001-durable-turns.sql";
 
 export const stateStorePostgresMutations: readonly Mutation[] = mutationsOf("state-store-postgres", [
   {
@@ -40,5 +42,60 @@ export const stateStorePostgresMutations: readonly Mutation[] = mutationsOf("sta
     guards: "APPEND-3",
     tests: ["lost-connection"],
     only: "APPEND-3:",
+  },
+  {
+    id: "gone-runner-waited-for",
+    file: "input-rows",
+    find: "(row.runner_is_gone !== true || runner.runnerId === askerId)",
+    replace: "runner.runnerId !== undefined",
+    guards: "7.10",
+    tests: ["runner-liveness"],
+    only: `${elsewhere} what a process that is gone`,
+  },
+  {
+    id: "asking-runner-taken-for-gone",
+    file: "input-rows",
+    find: "(row.runner_is_gone !== true || runner.runnerId === askerId)",
+    replace: "row.runner_is_gone !== true",
+    guards: "7.10",
+    tests: ["runner-liveness"],
+    only: `${elsewhere} it claims its own`,
+  },
+  {
+    id: "living-runner-not-vouched-for",
+    file: "runner-vouching",
+    find: "this.#cancel ??= this.#later();",
+    replace: "this.#cancel ??= undefined;",
+    guards: "7.10",
+    tests: ["runner-liveness"],
+    only: `${elsewhere} a process that says it lives`,
+  },
+  {
+    id: "runner-outlived-by-an-older-image",
+    file: schema,
+    find: "THEN greatest(excluded.runner_until_clock_ms, input.runner_until_clock_ms) END,",
+    replace: "THEN excluded.runner_until_clock_ms END,",
+    guards: "7.10",
+    tests: ["runner-liveness"],
+    only: `${elsewhere} a writer that had read`,
+  },
+  {
+    id: "head-woken-without-a-wake-up",
+    file: "input-rows",
+    find: "image.putInput({ ...row, woken_clock_ms: image.now.bootMs });\n  image.ring();",
+    replace: "image.putInput({ ...row, woken_clock_ms: image.now.bootMs });",
+    guards: "7.10",
+    tests: ["wake-ups"],
+    only: "wake-ups reach another process",
+  },
+  {
+    id: "renewal-not-durable",
+    file: schema,
+    find: "RETURNS boolean LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$\n",
+    replace:
+      "RETURNS boolean LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$\n  SELECT set_config('synchronous_commit', 'off', true);\n",
+    guards: "LEASE-3",
+    tests: ["server-restart"],
+    only: "a server that is killed LEASE-3:",
   },
 ]);
