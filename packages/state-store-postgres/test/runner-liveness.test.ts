@@ -36,7 +36,7 @@ class FarProcess {
 
   /** Its timers run for so long; what they had it say has arrived. */
   async lives(ms: number): Promise<void> {
-    this.#host.advance(ms);
+    await this.#host.advance(ms);
     // It has one connection, on which this comes behind whatever is under way.
     await this.#store.leases.read(sessionId);
     await this.#store.leases.read(sessionId);
