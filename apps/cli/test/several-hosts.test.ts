@@ -51,6 +51,11 @@ describe.skipIf(findPostgres() === undefined)("several hosts with one store", ()
     await second.sees(new RegExp(`held by pid ${first.pid} on alpha`), "stderr");
     const why = await runCli(["why", "s"], there);
     expect(why.stdout).toContain(`pid ${first.pid} on alpha`);
+    // The ages are the server's, though the clocks of the two hosts are ten hours apart.
+    const whyNow = await runCli(["why", "s", "--json"], there);
+    const { turn } = JSON.parse(whyNow.stdout) as { readonly turn: { readonly ageMs: number } };
+    expect(turn.ageMs).toBeLessThan(600_000);
+    expect(turn.ageMs).toBeGreaterThan(0);
     expect(await runCli(["stop", "s"], there)).toMatchObject({ code: 0 });
     const { code, stdout } = await first.ended;
     expect(code).toBe(130);

@@ -49,7 +49,7 @@ const message = z.looseObject({
 
 const nextCursor = z.string().optional();
 
-export function sessionRoutes({ store, presence, endProcesses, host }: GatewayParts): readonly Route[] {
+export function sessionRoutes({ store, presence, endProcesses }: GatewayParts): readonly Route[] {
   const listSessions = defineRoute({
     method: "GET",
     path: "/v1/sessions",
@@ -134,7 +134,7 @@ export function sessionRoutes({ store, presence, endProcesses, host }: GatewayPa
       if (!(await store.sessions.read(sessionId))) throw unknownSession();
       const state = await readSessionState({ store, presence }, sessionId);
       const startOne = `start one with: POST /v1/sessions/${sessionId}/turns`;
-      return sessionStateJson(state, host.clock.wallMs(), startOne);
+      return sessionStateJson(state, startOne);
     },
   });
 
@@ -146,12 +146,11 @@ export function sessionRoutes({ store, presence, endProcesses, host }: GatewayPa
     answers: { 200: { description: "At this moment.", schema: z.object({ turns: z.array(z.looseObject({})) }) } },
     handle: async () => {
       const running = await readRunningTurns({ store, presence });
-      const nowMs = host.clock.wallMs();
       const turns = await Promise.all(
         running.map(async (one) => {
           const status = one.lease && (await readTurnStatus({ presence }, one.lease.holder));
           const isOfTurn = status?.turnId === one.turn.turnId;
-          return { ...runningTurnJson(one, nowMs), progress: isOfTurn && status ? turnStatusJson(status) : null };
+          return { ...runningTurnJson(one), progress: isOfTurn && status ? turnStatusJson(status) : null };
         }),
       );
       return { turns };

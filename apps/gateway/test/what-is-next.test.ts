@@ -29,7 +29,7 @@ function waits(inputId: string, pid?: number, pulse?: Pulse): WaitingInput {
 }
 
 function next(state: Partial<SessionState>): string {
-  return whatIsNext({ sessionId: "s", waiting: [], ...state }, "start one with: run it");
+  return whatIsNext({ sessionId: "s", atMs: 0, waiting: [], ...state }, "start one with: run it");
 }
 
 describe("what is told to happen next on a session", () => {

@@ -24,6 +24,8 @@ export interface WaitingInput {
 /** What the store and the liveness sockets know of a session at this moment. */
 export interface SessionState {
   readonly sessionId: string;
+  /** When it was read, by the store's wall clock, which told all its other times. */
+  readonly atMs: number;
   readonly lease?: LeaseView;
   readonly holderPulse?: Pulse;
   readonly turn?: OpenTurn;
@@ -78,6 +80,7 @@ export async function readSessionState(
   const status = told?.turnId === turn?.turnId ? told : undefined;
   return {
     sessionId,
+    atMs: await store.sessions.nowMs(),
     ...(lease ? { lease, holderPulse: await pulseOf(presence, lease.holder) } : {}),
     ...(turn ? { turn } : {}),
     ...(lastStep ? { lastStep } : {}),
@@ -90,6 +93,8 @@ export async function readSessionState(
 export interface RunningTurnState extends OpenTurnView {
   /** `asks`: nobody holds it, it waits for approval. */
   readonly pulse: Pulse | "asks";
+  /** Since it began, in milliseconds of the store's wall clock. */
+  readonly ageMs: number;
 }
 
 /** Every turn of the store that has not ended, oldest first. Nothing is changed, settled or woken by it. */
@@ -98,9 +103,11 @@ export async function readRunningTurns(deps: {
   readonly presence: ProcessPresence;
 }): Promise<readonly RunningTurnState[]> {
   const running = await deps.store.turns.running();
+  const nowMs = await deps.store.sessions.nowMs();
   return Promise.all(
     running.map(async (view) => ({
       ...view,
+      ageMs: Math.max(0, nowMs - view.turn.startedAtMs),
       pulse: view.turn.state === "suspended" ? "asks" : await pulseOf(deps.presence, view.turn.holder),
     })),
   );

@@ -116,6 +116,12 @@ export class PostgresSessions implements SessionStore {
     this.#host = host;
   }
 
+  async nowMs(): Promise<number> {
+    const text = `SELECT ${this.#server.schema}.wall_ms() AS now_ms`;
+    const [row] = await this.#server.read<{ now_ms: number }>("read the server's time", text, []);
+    return row?.now_ms ?? 0;
+  }
+
   async read(sessionId: string): Promise<SessionRecord | undefined> {
     const [row] = await this.#server.read<{ session: SessionRow }>(
       `read session ${sessionId}`,

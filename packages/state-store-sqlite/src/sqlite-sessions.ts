@@ -137,6 +137,10 @@ export class SqliteSessions implements SessionStore {
     this.#host = host;
   }
 
+  nowMs(): Promise<number> {
+    return this.#handle.read("read the time", () => this.#host.clock.wallMs());
+  }
+
   read(sessionId: string): Promise<SessionRecord | undefined> {
     return this.#handle.read(`read session ${sessionId}`, (tx) => {
       const session = findListedSession(tx, sessionId);

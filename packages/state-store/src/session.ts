@@ -79,6 +79,11 @@ export interface SessionPage {
 }
 
 export interface SessionStore {
+  /**
+   * The store's time for people, in wall milliseconds: what it stamps as `…AtMs` was told by this clock, so an age is
+   * counted by it, and not by that of whoever asks from another machine.
+   */
+  nowMs(): Promise<number>;
   read(sessionId: string): Promise<SessionRecord | undefined>;
   /** Most recently changed first. */
   list(options?: { readonly limit?: number; readonly cursor?: string }): Promise<SessionPage>;

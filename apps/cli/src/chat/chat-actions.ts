@@ -66,8 +66,7 @@ export function chatActions(parts: ChatParts): ChatActions {
     },
     why: async () => {
       const state = await readSessionState(seat, conversation.sessionId);
-      const nowMs = systemHost.clock.wallMs();
-      for (const line of stateLines(state, nowMs, { style: screen.noteStyle, place: context.place })) say(line);
+      for (const line of stateLines(state, { style: screen.noteStyle, place: context.place })) say(line);
     },
     context: async () => {
       const usage = await conversation.seated.agent.context(conversation.sessionId);

@@ -13,14 +13,14 @@ import { withObserved } from "../observer.ts";
 
 const refreshMs = 1000;
 
-function rowsText(rows: readonly RunningTurnState[], nowMs: number): readonly string[] {
+function rowsText(rows: readonly RunningTurnState[]): readonly string[] {
   const head = ["SESSION", "TURN", "HOLDER", "STATE", "AGE", "LEASE", "WAITING", "STOP"];
-  const cells = rows.map(({ turn, lease, pendingCount, pulse }) => [
+  const cells = rows.map(({ turn, lease, pendingCount, pulse, ageMs }) => [
     turn.sessionId,
     turn.turnId,
     `${turn.holder.pid}@${printable(turn.holder.host)}`,
     pulse,
-    secondsText(Math.max(0, nowMs - turn.startedAtMs)),
+    secondsText(ageMs),
     lease ? (lease.expiresInMs > 0 ? secondsText(lease.expiresInMs) : "ran out") : "none",
     String(pendingCount),
     turn.stop ? (turn.stop.hard ? "hard" : "soft") : "",
@@ -33,10 +33,9 @@ export async function top(io: CommandIo, flags: CommonFlags): Promise<number> {
   return withObserved(io, flags, async ({ store, presence }) => {
     if (!flags.json && io.stdout.canRedraw) return refresh(io, store, presence);
     const rows = await readRunningTurns({ store, presence });
-    const nowMs = systemHost.clock.wallMs();
-    if (flags.json) for (const row of rows) io.stdout.line(JSON.stringify(runningTurnJson(row, nowMs)));
+    if (flags.json) for (const row of rows) io.stdout.line(JSON.stringify(runningTurnJson(row)));
     else if (rows.length === 0) io.stderr.line("No turn is running.");
-    else for (const line of rowsText(rows, nowMs)) io.stdout.line(line);
+    else for (const line of rowsText(rows)) io.stdout.line(line);
     return exitCode.ok;
   });
 }
@@ -60,7 +59,7 @@ async function refresh(io: CommandIo, store: StateStore, presence: ProcessPresen
   try {
     while (!isOver) {
       const rows = await readRunningTurns({ store, presence });
-      const lines = rows.length === 0 ? ["No turn is running."] : rowsText(rows, systemHost.clock.wallMs());
+      const lines = rows.length === 0 ? ["No turn is running."] : rowsText(rows);
       const shown = lines.slice(0, io.stdout.rows - 2).map((line) => line.slice(0, io.stdout.columns - 1));
       io.stdout.write(`\u001b[H\u001b[J${style.dim("turnkeeper top · Ctrl-C leaves")}\r\n${shown.join("\r\n")}`);
       await new Promise<void>((resolve) => {

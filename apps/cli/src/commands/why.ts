@@ -1,6 +1,5 @@
 import { checkedSessionId, readSessionState } from "@turnkeeper/agent-core";
 import { sessionStateJson } from "@turnkeeper/gateway/json";
-import { systemHost } from "@turnkeeper/kernel";
 import { cliError } from "../cli-error.ts";
 import type { CommonFlags } from "../command-context.ts";
 import type { CommandIo } from "../command-io.ts";
@@ -17,14 +16,13 @@ export async function why(io: CommandIo, id: string, flags: CommonFlags): Promis
     if (!(await observed.store.sessions.read(sessionId)))
       throw cliError("NOT_FOUND", `There is no session ${sessionId} in this store.`);
     const state = await readSessionState(observed, sessionId);
-    const nowMs = systemHost.clock.wallMs();
     const { place } = observed.context;
     if (flags.json) {
       const startOne = `start one with: ${runCommand(place, sessionId)}`;
-      io.stdout.line(JSON.stringify(sessionStateJson(state, nowMs, startOne)));
+      io.stdout.line(JSON.stringify(sessionStateJson(state, startOne)));
       return exitCode.ok;
     }
-    for (const line of stateLines(state, nowMs, { style: styleOf(io.stdout.hasColour), place })) io.stdout.line(line);
+    for (const line of stateLines(state, { style: styleOf(io.stdout.hasColour), place })) io.stdout.line(line);
     return exitCode.ok;
   });
 }

@@ -51,15 +51,14 @@ function askedText({ name, callId, askedAtMs, answer, child }: AskedCall, nowMs:
   return `${call}${decided}: waits for the subagent in session ${child.sessionId}, ${since}`;
 }
 
-/** A session's state for a person. Times are wall times: they are shown, nothing is decided by them. */
+/** A session's state for a person. Ages are by the store's wall clock: they are shown, nothing is decided by them. */
 export function stateLines(
   state: SessionState,
-  nowMs: number,
   { style, place }: { readonly style: Style; readonly place: CommandPlace },
 ): readonly string[] {
   // Stands at the end of what is said, so that it can be typed as it stands.
   const startOne = `start one with: ${runCommand(place, state.sessionId)}`;
-  const { lease, holderPulse, turn, lastStep, status, waiting } = state;
+  const { atMs: nowMs, lease, holderPulse, turn, lastStep, status, waiting } = state;
   const line = (name: string, text: string): string => `${style.dim(name.padEnd(9))} ${oneLine(printable(text))}`;
   const lines = [`${style.dim("session".padEnd(9))} ${style.bold(state.sessionId)}`];
   if (lease) {

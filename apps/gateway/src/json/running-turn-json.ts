@@ -1,11 +1,9 @@
 import type { RunningTurnState } from "@turnkeeper/agent-core";
 import { isoTime } from "./session-json.ts";
 
-/** A running turn for programs; its age is by wall time. */
-export function runningTurnJson(
-  { turn, lease, pendingCount, pulse }: RunningTurnState,
-  nowMs: number,
-): Record<string, unknown> {
+/** A running turn for programs. */
+export function runningTurnJson(state: RunningTurnState): Record<string, unknown> {
+  const { turn, lease, pendingCount, pulse, ageMs } = state;
   return {
     session: turn.sessionId,
     turnId: turn.turnId,
@@ -13,7 +11,7 @@ export function runningTurnJson(
     host: turn.holder.host,
     state: pulse,
     startedAt: isoTime(turn.startedAtMs),
-    ageMs: Math.max(0, nowMs - turn.startedAtMs),
+    ageMs,
     fencingToken: turn.fencingToken,
     expiresInMs: lease ? Math.round(lease.expiresInMs) : null,
     pendingCount,

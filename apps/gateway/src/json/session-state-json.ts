@@ -12,9 +12,9 @@ export function turnStatusJson(status: TurnStatus): Record<string, unknown> {
   };
 }
 
-/** A session's state for programs; times are wall times. `startOne` as for `whatIsNext`. */
-export function sessionStateJson(state: SessionState, nowMs: number, startOne: string): Record<string, unknown> {
-  const { sessionId, lease, holderPulse, turn, lastStep, status, waiting } = state;
+/** A session's state for programs; times are the store's. `startOne` as for `whatIsNext`. */
+export function sessionStateJson(state: SessionState, startOne: string): Record<string, unknown> {
+  const { sessionId, atMs, lease, holderPulse, turn, lastStep, status, waiting } = state;
   const approvals = turn?.state === "suspended" ? turn.approvals : [];
   return {
     session: sessionId,
@@ -44,7 +44,7 @@ export function sessionStateJson(state: SessionState, nowMs: number, startOne: s
             })),
           subagents: approvals.flatMap(({ callId, child }) => (child ? [{ callId, ...subagentJson(child) }] : [])),
           startedAt: isoTime(turn.startedAtMs),
-          ageMs: Math.max(0, nowMs - turn.startedAtMs),
+          ageMs: Math.max(0, atMs - turn.startedAtMs),
           stop: turn.stop
             ? { hard: turn.stop.hard, reason: turn.stop.reason, by: turn.stop.by, at: isoTime(turn.stop.atMs) }
             : null,

@@ -46,6 +46,10 @@ export class MemorySessions implements SessionStore {
     this.#state = state;
   }
 
+  async nowMs(): Promise<number> {
+    return this.#state.wallMs();
+  }
+
   async read(sessionId: string): Promise<SessionRecord | undefined> {
     const row = this.#state.sessions.get(sessionId);
     return row && recordOf(row);

@@ -22,6 +22,19 @@ import {
 
 export const sessionCases: readonly ConformanceCase[] = [
   {
+    id: "SESSION-NOW",
+    title: "the store tells the time that it stamps: an age is counted by its clock",
+    async run({ open, host }) {
+      const store = await open();
+      const beforeMs = await store.sessions.nowMs();
+      const input = await offered(store, "a", "input-1");
+      await host.advance(2_500);
+      const nowMs = await store.sessions.nowMs();
+      assert.equal(input.offeredAtMs, beforeMs);
+      assert.equal(nowMs - input.offeredAtMs, 2_500);
+    },
+  },
+  {
     id: "SESSION-LIST",
     title: "sessions are listed most recently changed first, an offer and an append being changes",
     async run({ open, host }) {
