@@ -79,6 +79,8 @@ export class Questions {
 
   #see(event: TurnEvent): void {
     if (event.type === "approval.requested") {
+      // Another program runs it, and sends the result: there is nothing to decide on.
+      if (event.awaits === "result") return;
       this.#open.push(event);
       if (!this.#isAsking) void this.#askAll();
     } else if (event.type === "turn.started" || event.type === "turn.finished") {

@@ -272,3 +272,43 @@ it(
     await endedOnceWithItsSubagent(home, child);
   },
 );
+
+it("a call that a client is to run is told as that: nobody is asked about it, and it cannot be allowed", async () => {
+  const server = await serveModel(openAiCall("weather", "{}"));
+  const served = await startGateway(makeHome(compatibleConfig(server)));
+  const { home, gateway, url } = served;
+  const completion = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-session-id": "s" },
+    body: JSON.stringify({
+      model: "openai-compatible/test",
+      messages: [{ role: "user", content: "Weather?" }],
+      tools: [{ type: "function", function: { name: "weather" } }],
+    }),
+  });
+  expect(await completion.json()).toMatchObject({ choices: [{ finish_reason: "tool_calls" }] });
+  const top = await runInside(["top", "--json"], { home });
+  expect(JSON.parse(top.stdout)).toMatchObject({ session: "s", state: "awaits-result" });
+  const why = await runInside(["why", "s"], { home });
+  expect(why.stdout).toMatch(/asks +weather \(call call_0\), asked .* ago: its client runs it, and sends the result/);
+  expect(why.stdout).toMatch(
+    /next +The turn waits until its client sends the result of its call; without the client's part it is stopped at/,
+  );
+  expect(why.stdout).not.toMatch(/^answer/m);
+  const asks = [{ callId: "call_0", awaits: "result", until: expect.any(String) as string, decision: null }];
+  expect(JSON.parse((await runInside(["why", "s", "--json"], { home })).stdout)).toMatchObject({ turn: { asks } });
+  expect(await runInside(["approve", "s", "call_0", "allow"], { home })).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("Its client runs it, and sends the result: it cannot be allowed.") as string,
+  });
+  const allowed = await fetch(`${url}/v1/sessions/s/approvals/call_0`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ decision: "allow" }),
+  });
+  expect([allowed.status, ((await allowed.json()) as { code: string }).code]).toEqual([404, "nothing_asked"]);
+  const stopped = await runInside(["stop", "s"], { home });
+  expect(stopped).toMatchObject({ code: 0, stderr: expect.stringContaining("waited for results of its client's") });
+  gateway.child.kill("SIGTERM");
+  await gateway.ended;
+});

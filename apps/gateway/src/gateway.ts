@@ -116,7 +116,7 @@ export async function startGateway(deps: GatewayDeps, options: GatewayOptions = 
     streams,
     loopDelay,
     live: new LiveTurns({ agent, store }),
-    handed: new HandedTurns(host),
+    handed: new HandedTurns(),
     metrics: new Metrics({ agent, store, host, calls, streams, loopDelay }),
     options: resolved,
     isDraining: () => closing !== undefined,
@@ -124,7 +124,6 @@ export async function startGateway(deps: GatewayDeps, options: GatewayOptions = 
   const server = createServer(parts, allRoutes(parts));
   const closeOwn = async (): Promise<void> => {
     parts.live[Symbol.dispose]();
-    parts.handed[Symbol.dispose]();
     parts.metrics[Symbol.dispose]();
     loopDelay.close();
     if (deps.presence === undefined) await presence.close();

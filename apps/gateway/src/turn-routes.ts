@@ -164,7 +164,11 @@ export function turnRoutes({ agent, calls, streams, store, host, live }: Gateway
         case "already-answered":
           throw new Refusal(409, "already_answered", `The call was answered before: ${outcome.answer.decision}.`);
         case "nothing-asked":
-          throw new Refusal(404, "nothing_asked", "Nobody is asked about this call on this session.");
+          throw new Refusal(
+            404,
+            "nothing_asked",
+            "Nobody is asked to allow or deny this call on this session; a client's own call waits for its result alone.",
+          );
       }
     },
   });

@@ -90,10 +90,13 @@ describe("a conversation", () => {
   it("asks about a call that waits for approval, and only while it does", () => {
     const call = message(1, { role: "assistant", toolCalls: [{ callId: "c", name: "shell", input: {} }] });
     const seen = withMessages(emptyConversation, [call]);
-    const why = (decision: "allow" | "deny" | null): SessionWhy =>
-      ({ turn: { turnId: "t1", asks: [{ callId: "c", name: "shell", at, decision }] } }) as unknown as SessionWhy;
+    const why = (decision: "allow" | "deny" | null, more = {}): SessionWhy =>
+      ({
+        turn: { turnId: "t1", asks: [{ callId: "c", name: "shell", at, decision, ...more }] },
+      }) as unknown as SessionWhy;
     expect(transcriptBlocks(seen, why("deny"))).toMatchObject([{ state: "denied" }]);
     expect(transcriptBlocks(seen, why(null))).toMatchObject([{ state: "asks" }]);
+    expect(transcriptBlocks(seen, why(null, { awaits: "result" }))).toMatchObject([{ state: "awaits-result" }]);
     expect(transcriptBlocks(seen, why("allow"))).toMatchObject([{ state: "allowed" }]);
   });
 

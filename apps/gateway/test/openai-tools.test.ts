@@ -110,6 +110,21 @@ test("results go to another gateway of the store, once the one that handed the c
   expect(await resultsOf(store)).toMatchObject([{ callId: "Bonn", status: "ok", output: "rain" }]);
 });
 
+test("a client that says something else to another gateway does not wait for the calls that one has handed over", async () => {
+  const store = createMemoryStore({ host: systemHost });
+  const first = await openGateway([weather("Bonn")], {}, { store });
+  await clientOf(first).chat.completions.create({ model, tools, messages: [user("Weather?")] }, mine);
+  await first.gateway.close();
+  const second = await openGateway([{ text: "Never mind." }], {}, { store });
+  const other = await clientOf(second).chat.completions.create({ model, messages: [user("Forget it.")] }, mine);
+  expect(other.choices[0]?.message.content).toBe("Never mind.");
+  expect(await resultsOf(store)).toMatchObject([{ callId: "Bonn", status: "interrupted" }]);
+  expect((await store.sessions.records("mine"))?.turns).toMatchObject([
+    { outcome: "interrupted", reason: "user-message" },
+    { outcome: "answered" },
+  ]);
+});
+
 test("tools of the gateway and of the client serve one step", async () => {
   const look = defineTool({
     name: "look",

@@ -1,4 +1,4 @@
-import type { Holder, LeaseView, PendingInput, RunningTurn } from "@turnkeeper/state-store";
+import type { AskedCall, Holder, LeaseView, PendingInput, RunningTurn, SuspendedTurn } from "@turnkeeper/state-store";
 import { describe, expect, it } from "vitest";
 import type { Pulse, SessionState, WaitingInput } from "@turnkeeper/agent-core";
 import { whatIsNext } from "../src/json/what-is-next.ts";
@@ -69,6 +69,27 @@ describe("what is told to happen next on a session", () => {
     );
     expect(next({ ...silent, turn: turn(stop) })).toMatch(
       /^Its process does not answer: .*\. If it goes on, the turn ends as it was asked to; if not, the lease runs out in 30/,
+    );
+  });
+
+  it("whose turn waits for answers: whose, and until when", () => {
+    const call = (callId: string, resultUntilMs?: number): AskedCall => ({
+      ...{ callId, name: "shell", askedAtMs: 0 },
+      ...(resultUntilMs === undefined ? {} : { resultUntilMs }),
+    });
+    const asks = (...approvals: AskedCall[]): string => {
+      const { stop: _stop, ...facts } = turn();
+      const suspended: SuspendedTurn = { ...facts, state: "suspended", suspendedAtMs: 0, approvals };
+      return next({ turn: suspended });
+    };
+    expect(asks(call("a"))).toBe("The turn waits until somebody allows or denies it, however long that takes.");
+    expect(asks(call("a"), call("b"))).toMatch(/ all 2 calls are allowed or denied, however/);
+    const until = "1970-01-01T00:01:00.000Z";
+    expect(asks(call("a", 60_000))).toBe(
+      `The turn waits until its client sends the result of its call; without the client's part it is stopped at ${until}.`,
+    );
+    expect(asks(call("a", 90_000), call("b", 60_000), call("c"))).toBe(
+      `The turn waits until its client sends the results of its 2 calls, and somebody allows or denies it; without the client's part it is stopped at ${until}.`,
     );
   });
 

@@ -192,7 +192,9 @@ function loopBody(
         conversation,
         turnSoFar(soFar, tools, options.guardrails),
       );
-      return loop.run();
+      const end = await loop.run();
+      const { resultWaitMs } = settings;
+      return end.outcome === "suspended" && resultWaitMs !== undefined ? { ...end, resultWaitMs } : end;
     },
     ended: (sessionId, conducted) => {
       const { conversation, isChild, delegation } = running.get(sessionId) ?? {};

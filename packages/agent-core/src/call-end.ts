@@ -62,7 +62,8 @@ export function refusedEnd(
       ...sessionBusy,
       detail: `It waits for the subagent in session ${asked.child.sessionId}, which waits for approval.`,
     };
-  if (asked) return { ...sessionBusy, detail: `It waits for approval of ${asked.name} (call ${asked.callId}).` };
+  const what = asked?.resultUntilMs === undefined ? "approval" : "the result";
+  if (asked) return { ...sessionBusy, detail: `It waits for ${what} of ${asked.name} (call ${asked.callId}).` };
   return { ...sessionBusy, ...(holder ? { detail: `It is ${heldBy(holder, runner)}. Try again.` } : {}) };
 }
 

@@ -73,6 +73,7 @@ export function requestOfRun(
   run: RunOptions & { readonly sessionId: string; readonly input: string },
 ): CallRequest {
   const { approval = "deny", settings } = run;
+  checkedDuration("settings.resultWaitMs", settings?.resultWaitMs, 1);
   const kept = { ...settings, ...(approval === "allow" ? {} : { approval }) };
   return {
     sessionId: checkedSessionId(run.sessionId),

@@ -39,6 +39,11 @@ export interface CallSettings {
   /** Tools that the caller runs. */
   readonly tools?: readonly CallerTool[];
   /**
+   * How long the results of such calls are waited for, in milliseconds, over processes; then the turn is stopped as
+   * `deadline`, and the calls count as not run. Default: ten minutes.
+   */
+  readonly resultWaitMs?: number;
+  /**
    * Passed on with each request to the model. With `maxOutputTokens` an answer that is cut there is not gone on with;
    * a `toolChoice` that forces a call holds for the first request alone.
    */
@@ -89,10 +94,12 @@ export function settingsOf(stored: JsonValue | undefined): StoredSettings {
     model = {},
     conversation = {},
     approval = "deny",
+    resultWaitMs = 0,
   } = isObject(stored) ? stored : { model: null };
   const areTools = Array.isArray(tools) && tools.every((tool) => isObject(tool) && typeof tool["name"] === "string");
   const isApproval = approval === "ask" || approval === "deny";
-  if (typeof instructions === "string" && areTools && isObject(model) && isObject(conversation) && isApproval)
+  const isWait = typeof resultWaitMs === "number";
+  if (typeof instructions === "string" && areTools && isObject(model) && isObject(conversation) && isApproval && isWait)
     return stored as StoredSettings;
   throw new CodedError("SETTINGS_INVALID", "What is stored of how to run this input is not what an agent stores.");
 }

@@ -40,7 +40,8 @@ export type TurnEventBody =
   | { readonly type: "turn.resumed" }
   /**
    * The turn is suspended until this call, and whatever else it asks about, is allowed or denied. With `childSessionId`
-   * it is a subagent's turn: the answer goes there.
+   * it is a subagent's turn: the answer goes there. With `awaits` nobody is asked to allow it: the turn's caller runs the
+   * call, and answers with its result.
    */
   | {
       readonly type: "approval.requested";
@@ -49,6 +50,7 @@ export type TurnEventBody =
       readonly input: JsonValue;
       readonly childSessionId?: string;
       readonly childTurnId?: string;
+      readonly awaits?: "result";
     }
   /** The call has a child, a session of its own: it is steered and stopped by that id. */
   | { readonly type: "child.started"; readonly callId: string; readonly childSessionId: string }

@@ -34,8 +34,11 @@ export async function readQuestions(
     const whose = depth === 0 ? {} : { childSessionId: at.sessionId, childTurnId: at.turnId };
     const asked = unansweredCalls(at).filter(({ callId, child }) => !child && isNew({ callId, ...whose }));
     const inputs = asked.length > 0 ? await inputsOf(store, at) : undefined;
-    for (const { callId, name } of asked)
-      questions.push({ type: "approval.requested", callId, name, input: inputs?.get(callId) ?? null, ...whose });
+    for (const { callId, name, resultUntilMs } of asked) {
+      const input = inputs?.get(callId) ?? null;
+      const awaits = resultUntilMs === undefined ? {} : { awaits: "result" as const };
+      questions.push({ type: "approval.requested", callId, name, input, ...whose, ...awaits });
+    }
     if (depth === depthMax) return;
     for (const child of await awaitedTurns(store, at)) await read(child, depth + 1);
   };

@@ -1,5 +1,6 @@
 import type { Grant, LeaseView, OpenTurnView, SettledTurn, SettleForeignResult } from "@turnkeeper/state-store";
 import { processMarkerOf } from "./process-marker.ts";
+import { stopOverdue } from "./stop.ts";
 import type { TurnDeps } from "./turn-machinery.ts";
 
 export type ReapDeps = Pick<TurnDeps, "store" | "presence" | "endProcesses">;
@@ -21,7 +22,8 @@ export async function deadGrantOf(deps: Pick<ReapDeps, "presence">, lease: Lease
 }
 
 /**
- * Settles turns whose holder is dead or whose lease expired, each in one transaction that is conditional on the grant
+ * Settles turns whose holder is dead or whose lease expired, and those whose caller never brought the results of its
+ * calls, each in one transaction that is conditional on the grant
  * that was judged; a turn that moved on meanwhile is left alone. Safe to run anywhere, at any time. Rejects with what
  * failed first, after every other turn was seen to.
  */
@@ -40,7 +42,8 @@ export async function reapTurns(deps: ReapDeps, sessionId?: string): Promise<rea
   return settled;
 }
 
-async function reapTurn(deps: ReapDeps, { turn, lease }: OpenTurnView): Promise<SettledTurn | undefined> {
+async function reapTurn(deps: ReapDeps, { turn, lease, isOverdue }: OpenTurnView): Promise<SettledTurn | undefined> {
+  if (isOverdue) return stopOverdue(deps, turn.sessionId);
   if (!lease || lease.fencingToken !== turn.fencingToken) return undefined;
   const grant = await deadGrantOf(deps, lease);
   if (!grant) return undefined;

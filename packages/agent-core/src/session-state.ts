@@ -1,3 +1,4 @@
+import { unansweredCalls } from "@turnkeeper/state-store";
 import type {
   Holder,
   LeaseView,
@@ -6,6 +7,7 @@ import type {
   OpenTurnView,
   Runner,
   StateStore,
+  SuspendedTurn,
 } from "@turnkeeper/state-store";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
 import { readTurnStatus } from "./turn-status.ts";
@@ -91,10 +93,15 @@ export async function readSessionState(
 
 /** A turn that runs, with whether its process still works. */
 export interface RunningTurnState extends OpenTurnView {
-  /** `asks`: nobody holds it, it waits for approval. */
-  readonly pulse: Pulse | "asks";
+  /** Nobody holds it: `asks`, it waits for approval; `awaits-result`, only for the results of calls that its caller runs. */
+  readonly pulse: Pulse | "asks" | "awaits-result";
   /** Since it began, in milliseconds of the store's wall clock. */
   readonly ageMs: number;
+}
+
+function waitOf(turn: SuspendedTurn): "asks" | "awaits-result" {
+  const open = unansweredCalls(turn);
+  return open.length > 0 && open.every(({ resultUntilMs }) => resultUntilMs !== undefined) ? "awaits-result" : "asks";
 }
 
 /** Every turn of the store that has not ended, oldest first. Nothing is changed, settled or woken by it. */
@@ -108,7 +115,7 @@ export async function readRunningTurns(deps: {
     running.map(async (view) => ({
       ...view,
       ageMs: Math.max(0, nowMs - view.turn.startedAtMs),
-      pulse: view.turn.state === "suspended" ? "asks" : await pulseOf(deps.presence, view.turn.holder),
+      pulse: view.turn.state === "suspended" ? waitOf(view.turn) : await pulseOf(deps.presence, view.turn.holder),
     })),
   );
 }

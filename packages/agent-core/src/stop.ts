@@ -1,4 +1,4 @@
-import type { EndedTurn, InterruptReason, RequestStopResult } from "@turnkeeper/state-store";
+import type { EndedTurn, InterruptReason, RequestStopResult, SettledTurn } from "@turnkeeper/state-store";
 import { reportDefect } from "./defect.ts";
 import type { TurnDeps } from "./turn-machinery.ts";
 
@@ -24,13 +24,29 @@ export async function requestStop(
 ): Promise<RequestStopResult> {
   const { fencingToken, ...stop } = options;
   const result = await deps.store.turns.requestStop(sessionId, stop, fencingToken);
+  wakeThose(deps, sessionId, result);
+  if (result.kind === "stopped") await stopChildren(deps, result.settled.turn);
+  return result;
+}
+
+/** Ends a turn that has waited too long for results, and wakes whoever waits for it or behind it. */
+export async function stopOverdue(
+  deps: Pick<TurnDeps, "store" | "presence">,
+  sessionId: string,
+): Promise<SettledTurn | undefined> {
+  const result = await deps.store.turns.stopOverdue(sessionId);
+  wakeThose(deps, sessionId, result);
+  if (result.kind !== "stopped") return undefined;
+  await stopChildren(deps, result.settled.turn);
+  return result.settled;
+}
+
+function wakeThose(deps: Pick<TurnDeps, "presence">, sessionId: string, result: RequestStopResult): void {
   const { turn } = result.kind === "stopped" ? result.settled : result.kind === "requested" ? result : {};
   const { runner } = result.kind === "stopped" && result.head ? result.head : {};
   // Only hints: whoever misses one polls.
   if (turn) void deps.presence.wake(turn.holder, sessionId).catch(() => "unknown");
   if (runner) void deps.presence.wake(runner, sessionId, runner.runnerId).catch(() => "unknown");
-  if (result.kind === "stopped") await stopChildren(deps, result.settled.turn);
-  return result;
 }
 
 /**

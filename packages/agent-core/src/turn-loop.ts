@@ -12,6 +12,7 @@ import type { Host } from "@turnkeeper/kernel";
 import { cacheScope } from "@turnkeeper/models";
 import type { CacheConversation, ModelFailure, ResolvedModel } from "@turnkeeper/models";
 import type { AskedCall, AssistantBody, EntryDraft, StateStore, ToolCallPart, Usage } from "@turnkeeper/state-store";
+import { isCallersTool } from "./call-settings.ts";
 import type { ModelSettings } from "./call-settings.ts";
 import { contextLimits } from "./compaction/context-limits.ts";
 import { estimateTokens } from "./compaction/token-estimate.ts";
@@ -320,7 +321,12 @@ export class TurnLoop {
     const { turnId } = this.#scope;
     return {
       outcome: "suspended",
-      asks: asking.map(({ callId, name, parsed }) => ({ callId, name, input: parsed.stored })),
+      asks: asking.map(({ callId, name, parsed, tool }) => ({
+        callId,
+        name,
+        input: parsed.stored,
+        ...(tool && isCallersTool(tool) ? { awaits: "result" } : {}),
+      })),
       waits,
       ifStopped: ifStopped.map((body): EntryDraft => ({ key: `${turnId}/${body.callId}/result`, body })),
     };

@@ -98,11 +98,12 @@ export interface TurnEnding {
   readonly text?: string;
 }
 
-/** A call that somebody is to allow or deny. */
+/** A call that somebody is to allow or deny; with `awaits` its caller is to run it, and send its result. */
 export interface CallQuestion {
   readonly callId: string;
   readonly name: string;
   readonly input: JsonValue;
+  readonly awaits?: "result";
 }
 
 /** The body can go on only with answers: the turn is to be suspended until there are. */
@@ -114,6 +115,8 @@ export interface TurnPause {
   /** What closes the open calls where a stop comes first. */
   readonly ifStopped: readonly EntryDraft[];
   readonly usage?: Usage;
+  /** How long results of the caller's are waited for, in milliseconds. Default: ten minutes. */
+  readonly resultWaitMs?: number;
 }
 
 export interface TurnObserver {

@@ -6,6 +6,9 @@ import { endTurn, leaseLost } from "./turn-end.ts";
 import type { EndingTurn } from "./turn-end.ts";
 import type { ConductedTurn, TurnDeps, TurnEnding, TurnPause } from "./turn-machinery.ts";
 
+/** A program runs them, or a person behind it; then nobody comes back with results any more. */
+const defaultResultWaitMs = 600_000;
+
 /** A stop that was written on the turn before it could be suspended has ended it. */
 function endingOfStop({ turn }: SettledTurn): TurnEnding {
   const { outcome, reason, detail, stop, usage } = turn;
@@ -26,7 +29,7 @@ export async function suspendTurn(
   deps: TurnDeps,
   lease: TurnLease,
   ending: EndingTurn,
-  { asks, waits, usage, ifStopped }: TurnPause,
+  { asks, waits, usage, ifStopped, resultWaitMs = defaultResultWaitMs }: TurnPause,
 ): Promise<ConductedTurn> {
   const { writer, leavesProcesses } = ending;
   const spent = usage === undefined ? {} : { usage };
@@ -41,7 +44,14 @@ export async function suspendTurn(
   if (lease.lost.aborted || writer.failure) return fails(writer.failure ?? lease.lost.reason);
   try {
     const callIds = asks.map(({ callId }) => callId);
-    const result = await writer.suspend({ callIds, waits, ...spent, ...(leavesProcesses ? { leavesProcesses } : {}) });
+    const callers = asks.flatMap(({ callId, awaits }) => (awaits === "result" ? [callId] : []));
+    const result = await writer.suspend({
+      callIds,
+      waits,
+      ...(callers.length > 0 ? { results: { callIds: callers, waitMs: resultWaitMs } } : {}),
+      ...spent,
+      ...(leavesProcesses ? { leavesProcesses } : {}),
+    });
     switch (result?.kind) {
       case "suspended":
         return { suspended: result.turn, asks };

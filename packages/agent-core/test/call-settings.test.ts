@@ -151,15 +151,20 @@ describe("a tool of the caller's", () => {
     expect((await bench.store.turns.running("s"))[0]?.turn.state).toBe("suspended");
   });
 
-  it("needs no approval, and one that is merely allowed did not run anywhere", async () => {
+  it("needs no approval: it waits for its result, which nobody can give by allowing it, and may be denied", async () => {
     const { agent } = await bench.agent([{ calls: [asks("a"), asks("b")] }, { text: "well" }]);
-    const { turn } = begin(agent);
+    const { events, turn } = begin(agent);
     await bench.host.advance(50);
-    await agent.answer("s", "a", { decision: "allow" });
+    expect(events.filter(({ type }) => type === "approval.requested")).toMatchObject([
+      { callId: "a", awaits: "result" },
+      { callId: "b", awaits: "result" },
+    ]);
+    expect(await agent.answer("s", "a", { decision: "allow" })).toEqual({ kind: "nothing-asked" });
+    await agent.answer("s", "a", { decision: "allow", output: null });
     await agent.answer("s", "b", { decision: "deny" });
     await bench.finished(turn);
     expect(await results()).toMatchObject([
-      { callId: "a", status: "error", output: "The caller did not send a result of this call." },
+      { callId: "a", status: "ok", output: null },
       { callId: "b", status: "denied" },
     ]);
   });
@@ -256,6 +261,73 @@ describe("the settings of an input whose process is gone", () => {
     const run = (instructions: unknown) => () => agent.run("s", "go", { settings: { instructions } as CallSettings });
     expect(run("x".repeat(1000))).toThrow(expect.objectContaining({ code: "INPUT_TOO_LARGE" }));
     expect(run(1n)).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
+    expect(await bench.store.sessions.read("s")).toBeUndefined();
+  });
+});
+
+describe("the results of a caller's calls", () => {
+  const minuteMs = 60_000;
+  const endOf = async (): Promise<unknown> => {
+    const records = await bench.store.sessions.records("s");
+    const turn = records?.turns[0];
+    return turn?.state === "ended" ? [turn.outcome, turn.reason] : turn?.state;
+  };
+
+  it("are waited for ten minutes; then the turn is stopped, its calls count as not run, and who comes later is told", async () => {
+    const { agent } = await bench.agent([{ calls: [asks("a"), asks("b")] }]);
+    const { turn } = begin(agent);
+    await bench.host.advance(50);
+    await agent.answer("s", "a", { decision: "allow", output: "rain" });
+    await bench.host.advance(10 * minuteMs - 1000);
+    expect(await endOf()).toBe("suspended");
+    await bench.host.advance(minuteMs);
+    expect(await endOf()).toEqual(["interrupted", "deadline"]);
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "interrupted", reason: "deadline" });
+    expect((await results()).map(({ callId, status }) => [callId, status])).toEqual([
+      ["a", "ok"],
+      ["b", "interrupted"],
+    ]);
+    const late = await agent.answer("s", "b", { decision: "allow", output: "late" });
+    expect(late).toEqual({ kind: "nothing-asked" });
+  });
+
+  it("go on with the turn when they come just in time", async () => {
+    const { agent } = await bench.agent([{ calls: [asks("a")] }, { text: "done" }]);
+    const { turn } = begin(agent);
+    await bench.host.advance(10 * minuteMs - 1000);
+    await agent.answer("s", "a", { decision: "allow", output: "rain" });
+    await bench.host.advance(minuteMs);
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "done" });
+  });
+
+  it("are waited for no longer where the process that asked is gone: any agent on the store ends the turn", async () => {
+    const { agent } = await bench.agent([{ calls: [asks("a")] }]);
+    agent.run("s", "go", { inputId: "one", settings: { ...settings, resultWaitMs: 5 * minuteMs } });
+    await bench.host.advance(50);
+    await agent.close();
+    await bench.agent([]);
+    await bench.host.advance(4 * minuteMs);
+    expect(await endOf()).toBe("suspended");
+    await bench.host.advance(2 * minuteMs);
+    expect(await endOf()).toEqual(["interrupted", "deadline"]);
+    expect(await bench.store.inbox.read("s", "one")).toMatchObject({ state: "settled", end: "interrupted" });
+  });
+
+  it("let a message that waits behind them go on, once they did not come", async () => {
+    const { agent } = await bench.agent([{ calls: [asks("a")] }, { text: "next" }]);
+    begin(agent);
+    await bench.host.advance(50);
+    const next = agent.run("s", "never mind");
+    await bench.host.advance(11 * minuteMs);
+    expect(await bench.finished(next)).toMatchObject({ outcome: "answered", text: "next" });
+  });
+
+  it("may be waited for as long as the caller says, and no nonsense of it is stored", async () => {
+    const { agent } = await bench.agent([]);
+    for (const resultWaitMs of [0, Number.NaN, Number.POSITIVE_INFINITY])
+      expect(() => agent.run("s", "go", { settings: { resultWaitMs } })).toThrow(
+        expect.objectContaining({ code: "OPTION_INVALID" }),
+      );
     expect(await bench.store.sessions.read("s")).toBeUndefined();
   });
 });

@@ -1,4 +1,4 @@
-import { wantsTurn, withAnswer, withAsked } from "@turnkeeper/state-store";
+import { isOverdue, overdueStop, wantsTurn, withAnswer, withAsked } from "@turnkeeper/state-store";
 import type {
   AnswerRequest,
   AnswerResult,
@@ -129,6 +129,15 @@ function requestStop(
   return { kind: "requested", turn: { ...turn, stop: asked } };
 }
 
+function stopOverdue(image: SessionImage): Awaited<ReturnType<TurnStore["stopOverdue"]>> {
+  const row = image.openTurn;
+  if (!row || !isSuspended(row) || !isOverdue(suspendedTurn(image.sessionId, row), image.atMs))
+    return { kind: "nothing-running" };
+  const settled = stopSuspended(image, row, { ...overdueStop, atMs: image.atMs });
+  image.ring();
+  return { kind: "stopped", settled, ...handOver(image) };
+}
+
 /** The calls that the turn waits for from now on; throws for what nobody could answer or go on with. */
 function askedCalls(image: SessionImage, running: TurnRow, request: SuspendRequest): readonly AskedCall[] {
   const { turn_id: turnId } = running;
@@ -189,15 +198,18 @@ interface OpenRow {
   readonly lease: LeaseRow | null;
   readonly pending_count: number;
   readonly clock_ms: number;
+  readonly wall_ms: number;
 }
 
 function openView(row: OpenRow): OpenTurnView {
   const now = { bootId: serverBootId, bootMs: row.clock_ms };
   const lease = leaseView(row.session_id, row.lease ?? undefined, now);
+  const turn = openTurn(row.session_id, row.turn);
   return {
-    turn: openTurn(row.session_id, row.turn),
+    turn,
     ...(lease ? { lease } : {}),
     pendingCount: row.pending_count,
+    ...(isOverdue(turn, row.wall_ms) ? { isOverdue: true } : {}),
   };
 }
 
@@ -292,6 +304,7 @@ export class PostgresTurns implements TurnStore {
     const rows = await this.#server.read<OpenRow>(
       "list the running turns",
       `SELECT session_id, row_to_json(turn) AS turn, row_to_json(lease) AS lease, ${schema}.clock_ms(),
+         ${schema}.wall_ms(),
          (SELECT count(*)::integer FROM ${schema}.input
           WHERE input.session_no = turn.session_no AND turn_id IS NULL AND ended_as IS NULL AND child IS NULL) AS pending_count
        FROM ${schema}.turn JOIN ${schema}.session USING (session_no) JOIN ${schema}.lease USING (session_id)
@@ -308,6 +321,15 @@ export class PostgresTurns implements TurnStore {
       attempt: `ask session ${sessionId} to stop`,
       kind: "ordinary",
       decide: (image) => requestStop(image, stop, fencingToken),
+    });
+  }
+
+  stopOverdue(sessionId: string): ReturnType<TurnStore["stopOverdue"]> {
+    return this.#writes.write({
+      sessionId,
+      attempt: `end what waits too long in session ${sessionId}`,
+      kind: "ordinary",
+      decide: stopOverdue,
     });
   }
 }

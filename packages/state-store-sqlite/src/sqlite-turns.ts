@@ -1,4 +1,4 @@
-import { wantsTurn, withAnswer, withAsked } from "@turnkeeper/state-store";
+import { isOverdue, overdueStop, wantsTurn, withAnswer, withAsked } from "@turnkeeper/state-store";
 import type {
   AnswerRequest,
   AnswerResult,
@@ -143,6 +143,16 @@ function requestStop(
   return { kind: "requested", turn: { ...turn, stop: asked } };
 }
 
+function stopOverdue(tx: Transaction, sessionId: string): Awaited<ReturnType<TurnStore["stopOverdue"]>> {
+  const session = findSession(tx, sessionId);
+  const row = session && findOpenTurn(tx, session);
+  if (!session || !row || !isSuspended(row) || !isOverdue(suspendedTurn(sessionId, row), tx.atMs))
+    return { kind: "nothing-running" };
+  tx.requireFull();
+  const settled = stopSuspended(tx, session, row, { ...overdueStop, atMs: tx.atMs });
+  return { kind: "stopped", settled, ...handOver(tx, session) };
+}
+
 /** The calls that the turn waits for from now on; throws for what nobody could answer or go on with. */
 function askedCalls(
   tx: Transaction,
@@ -212,10 +222,12 @@ function listRunning(tx: Transaction, sessionId: string | undefined): OpenTurnVi
   );
   return rows.map((row) => {
     const lease = findLeaseView(tx, row.session_id);
+    const turn = openTurn(row.session_id, row);
     return {
-      turn: openTurn(row.session_id, row),
+      turn,
       ...(lease ? { lease } : {}),
       pendingCount: pendingCount(tx, row),
+      ...(isOverdue(turn, tx.atMs) ? { isOverdue: true } : {}),
     };
   });
 }
@@ -274,6 +286,12 @@ export class SqliteTurns implements TurnStore {
   requestStop(sessionId: string, stop: Omit<StopRequest, "atMs">, fencingToken?: number): Promise<RequestStopResult> {
     return this.#handle.write("ordinary", `ask session ${sessionId} to stop`, (tx) =>
       requestStop(tx, sessionId, stop, fencingToken),
+    );
+  }
+
+  stopOverdue(sessionId: string): ReturnType<TurnStore["stopOverdue"]> {
+    return this.#handle.write("ordinary", `end what waits too long in session ${sessionId}`, (tx) =>
+      stopOverdue(tx, sessionId),
     );
   }
 

@@ -34,6 +34,11 @@ export interface AskedCall {
   readonly callId: string;
   readonly name: string;
   readonly askedAtMs: number;
+  /**
+   * Its caller runs it and brings its result, until this wall time of the store; then nobody waits for it any more.
+   * Absent: it is to be allowed or denied, whenever that is.
+   */
+  readonly resultUntilMs?: number;
   /** Absent: nobody has decided yet, or nobody was asked. */
   readonly answer?: CallAnswer;
   /** It runs, and waits for a subagent: there is nothing to decide, or no more. */
@@ -53,6 +58,8 @@ export interface SuspendRequest {
   readonly callIds: readonly string[];
   /** The open calls that wait for their own subagents; one that has ended by now is waited for no more. */
   readonly waits?: readonly ChildWait[];
+  /** Those of `callIds` that the caller runs, and how long its results are waited for. */
+  readonly results?: { readonly callIds: readonly string[]; readonly waitMs: number };
   /** What the turn has used so far: told of it where it is stopped before anybody answers. */
   readonly usage?: Usage;
   /** As in an end: what the turn started could not be ended, and later grants are told. */
@@ -90,6 +97,19 @@ export function unansweredCalls({ approvals = [] }: Pick<OpenTurn, "approvals">)
   return approvals.filter(({ answer, child }) => (child ? child.endedAtMs : answer) === undefined);
 }
 
+/** Whether a result that a suspended turn waits for has not come in time. */
+export function isOverdue(turn: OpenTurn, atMs: number): boolean {
+  if (turn.state !== "suspended") return false;
+  return unansweredCalls(turn).some(({ resultUntilMs = Number.POSITIVE_INFINITY }) => resultUntilMs <= atMs);
+}
+
+/** What ends a turn whose caller never brought the results of its calls. */
+export const overdueStop: Omit<StopRequest, "atMs"> = Object.freeze({
+  hard: true,
+  reason: "deadline",
+  by: "the time for results",
+});
+
 /** What a store knows of the session that a call waits for. */
 export interface AwaitedSession {
   readonly parent: ParentCall | undefined;
@@ -103,7 +123,7 @@ export interface AwaitedSession {
  */
 export function withAsked(
   { sessionId, turnId, approvals = [] }: Pick<OpenTurn, "sessionId" | "turnId" | "approvals">,
-  { callIds, waits = [] }: Pick<SuspendRequest, "callIds" | "waits">,
+  { callIds, waits = [], results }: Pick<SuspendRequest, "callIds" | "waits" | "results">,
   facts: {
     /** The turn's open calls: their names, by id. */
     readonly open: ReadonlyMap<string, string>;
@@ -124,7 +144,9 @@ export function withAsked(
   const asked = new Map(approvals.map((call) => [call.callId, call]));
   for (const callId of callIds) {
     if (asked.has(callId)) throw refused(`call ${callId} is not open, or was asked about before`);
-    asked.set(callId, { callId, name: take(callId), askedAtMs: atMs });
+    const isCallers = results?.callIds.includes(callId) ?? false;
+    const until = isCallers && results ? { resultUntilMs: atMs + results.waitMs } : {};
+    asked.set(callId, { callId, name: take(callId), askedAtMs: atMs, ...until });
   }
   for (const { callId, childSessionId } of waits) {
     const name = take(callId);
@@ -156,10 +178,13 @@ export function withChildEnd(
 
 /** How a suspended turn ends that is stopped before it goes on. */
 export function endByStop(
-  { usage }: Pick<SuspendedTurn, "usage">,
+  { usage, approvals }: Pick<SuspendedTurn, "usage" | "approvals">,
   stop: StopRequest,
 ): Pick<EndRequest, "outcome" | "reason" | "detail" | "stop" | "usage"> {
-  const detail = "It was stopped while it waited for approval; the calls that waited for it did not run.";
+  const isCallers = unansweredCalls({ approvals }).some(({ resultUntilMs }) => resultUntilMs !== undefined);
+  const detail = isCallers
+    ? "It was stopped while it waited for the results of calls that its caller runs; those without one count as not run."
+    : "It was stopped while it waited for approval; the calls that waited for it did not run.";
   return { outcome: "interrupted", reason: stop.reason, detail, stop, ...(usage ? { usage } : {}) };
 }
 
@@ -189,7 +214,10 @@ export function resultOfOpenCall(
   return child ? leftChild(call, child.sessionId) : notStarted(call);
 }
 
-/** The calls of a turn with one of them decided; undefined where it was not asked about, or was decided before. */
+/**
+ * The calls of a turn with one of them decided; undefined where nobody is asked about it, or was decided before, or where
+ * a call that waits for its result is merely allowed: nobody would run it.
+ */
 export function withAnswer(
   approvals: readonly AskedCall[],
   { callId, decision, by, output }: AnswerRequest,
@@ -197,5 +225,7 @@ export function withAnswer(
 ): readonly AskedCall[] | undefined {
   const answer: CallAnswer = { decision, by, atMs, ...(output === undefined ? {} : { output }) };
   const index = approvals.findIndex((asked) => asked.callId === callId && !asked.answer && !asked.child);
-  return index < 0 ? undefined : approvals.map((asked, at) => (at === index ? { ...asked, answer } : asked));
+  const isOnlyAllowed = decision === "allow" && output === undefined;
+  if (index < 0 || (isOnlyAllowed && approvals[index]?.resultUntilMs !== undefined)) return undefined;
+  return approvals.map((asked, at) => (at === index ? { ...asked, answer } : asked));
 }

@@ -93,7 +93,9 @@ export type {
 } from "./approval.ts";
 export {
   endByStop,
+  isOverdue,
   leftChild,
+  overdueStop,
   resultOfOpenCall,
   unansweredCalls,
   withAnswer,

@@ -125,6 +125,8 @@ export interface OpenTurnView {
   readonly turn: OpenTurn;
   readonly lease?: LeaseView;
   readonly pendingCount: number;
+  /** It waits for results that did not come in time, by the store's clock: `stopOverdue` ends it. */
+  readonly isOverdue?: true;
 }
 
 export interface TurnStore {
@@ -167,6 +169,11 @@ export interface TurnStore {
    * `fencingToken` only the turn of that grant is meant, and any other is left alone.
    */
   requestStop(sessionId: string, stop: Omit<StopRequest, "atMs">, fencingToken?: number): Promise<RequestStopResult>;
+  /**
+   * Ends a suspended turn whose caller has not brought the result of a call in time, as a stop would; one that has its
+   * results, or time left by the store's clock, is left alone and answered `nothing-running`. Safe to repeat, anywhere.
+   */
+  stopOverdue(sessionId: string): Promise<Extract<RequestStopResult, { kind: "stopped" | "nothing-running" }>>;
   /** What was asked of this turn. A cheap read, fit for polling. */
   stopRequest(sessionId: string, turnId: string): Promise<StopRequest | undefined>;
 }

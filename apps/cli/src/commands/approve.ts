@@ -18,7 +18,7 @@ const done = { allow: "Allowed", deny: "Denied" } as const;
 function nextText({ turn, isResumed }: Recorded, topId: string, place: CommandPlace): string {
   const open = unansweredCalls(turn);
   const asked = open.filter(({ child }) => !child).map(({ callId }) => printable(callId));
-  if (asked.length > 0) return `The turn still waits for approval of call ${asked.join(", ")}.`;
+  if (asked.length > 0) return `The turn still waits for an answer to call ${asked.join(", ")}.`;
   const [awaited] = open.flatMap(({ child }) => child ?? []);
   if (awaited) return `The turn still waits for the subagent in session ${awaited.sessionId}.`;
   if (isResumed) return `The turn goes on in ${holderText(turn.holder)}.`;
@@ -69,10 +69,14 @@ export async function approve(
       }
       case "nothing-asked": {
         const [view] = await store.turns.running(sessionId);
-        const child = view?.turn.approvals?.find((asked) => asked.callId === callId)?.child;
+        const { child, resultUntilMs } = view?.turn.approvals?.find((asked) => asked.callId === callId) ?? {};
+        const isClients = resultUntilMs !== undefined && view?.turn.state === "suspended";
+        const own = isClients
+          ? " Its client runs it, and sends the result: it cannot be allowed. Deny it, or stop the turn."
+          : "";
         const instead = child
           ? ` It waits for the subagent in session ${child.sessionId}; what that asks: ${whyCommand(context.place.path, child.sessionId)}`
-          : "";
+          : own;
         complain(io, `Nobody is asked about call ${printable(callId)} on session ${sessionId}.${instead}`);
         return exitCode.failed;
       }

@@ -1,4 +1,6 @@
 import { checkedSessionId, reapTurns, requestStop } from "@turnkeeper/agent-core";
+import { unansweredCalls } from "@turnkeeper/state-store";
+import type { EndedTurn } from "@turnkeeper/state-store";
 import type { CommonFlags } from "../command-context.ts";
 import { complain } from "../command-io.ts";
 import type { CommandIo } from "../command-io.ts";
@@ -6,6 +8,12 @@ import { holderText } from "../display/finished-line.ts";
 import { exitCode } from "../exit-code.ts";
 import { endLeftProcesses } from "../left-processes.ts";
 import { withObserved } from "../observer.ts";
+
+/** What a turn waited for that was suspended when it was stopped. */
+function waitedFor({ approvals = [] }: EndedTurn): string {
+  const isAsked = unansweredCalls({ approvals }).some(({ resultUntilMs }) => resultUntilMs === undefined);
+  return isAsked ? "approval" : "results of its client's";
+}
 
 /** `turnkeeper stop ID`: answers at once; the turn ends in its own process. */
 export async function stop(
@@ -25,7 +33,10 @@ export async function stop(
     if (result.kind === "stopped") {
       const { turn } = result.settled;
       if (flags.json) io.stdout.line(JSON.stringify({ session: sessionId, stopping: turn.turnId }));
-      else io.stderr.line(`Turn ${turn.turnId} waited for approval and has ended; the calls that waited did not run.`);
+      else
+        io.stderr.line(
+          `Turn ${turn.turnId} waited for ${waitedFor(turn)} and has ended; the calls that waited did not run.`,
+        );
       return exitCode.ok;
     }
     if (result.kind === "requested") {

@@ -1,6 +1,6 @@
 import type { Pulse, SessionState, TurnStatus } from "@turnkeeper/agent-core";
 import { unansweredCalls } from "@turnkeeper/state-store";
-import type { AskedCall, LeaseView, OpenTurn } from "@turnkeeper/state-store";
+import type { AskedCall, CallAnswer, LeaseView, OpenTurn } from "@turnkeeper/state-store";
 import { secondsText, whatIsNext } from "@turnkeeper/gateway/json";
 import { oneLine } from "../one-line.ts";
 import { approveCommand, runCommand, whyCommand } from "../printed-command.ts";
@@ -40,9 +40,15 @@ const progressText = (status: TurnStatus | undefined): string =>
 /** What a suspended turn waits for; of a running one nothing is asked. */
 const askedCalls = (turn: OpenTurn): readonly AskedCall[] => (turn.state === "suspended" ? turn.approvals : []);
 
-function askedText({ name, callId, askedAtMs, answer, child }: AskedCall, nowMs: number): string {
+function answerText({ decision, by, output }: CallAnswer): string {
+  if (output !== undefined) return `, its result came from ${printable(by)}`;
+  return `, ${decision === "allow" ? "allowed" : "denied"} by ${printable(by)}`;
+}
+
+function askedText({ name, callId, askedAtMs, resultUntilMs, answer, child }: AskedCall, nowMs: number): string {
   const call = `${printable(name)} (call ${printable(callId)})`;
-  const decided = answer ? `, ${answer.decision === "allow" ? "allowed" : "denied"} by ${printable(answer.by)}` : "";
+  const own = resultUntilMs === undefined ? "" : ": its client runs it, and sends the result";
+  const decided = answer ? answerText(answer) : own;
   if (!child) return `${call}, asked ${age(nowMs, askedAtMs)}${decided}`;
   const since =
     child.endedAtMs === undefined
@@ -73,7 +79,7 @@ export function stateLines(
       lines.push(line(index === 0 ? "asks" : "", askedText(call, nowMs)));
     }
     const open = turn.state === "suspended" ? unansweredCalls(turn) : [];
-    const first = open.find(({ child }) => !child);
+    const first = open.find(({ child, resultUntilMs }) => !child && resultUntilMs === undefined);
     const [awaited] = open.flatMap(({ child }) => child ?? []);
     if (awaited) lines.push(line("look", whyCommand(place.path, awaited.sessionId)));
     if (first) lines.push(line("answer", approveCommand(place.path, state.sessionId, first.callId, "allow")));

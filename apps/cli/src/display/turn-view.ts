@@ -90,7 +90,7 @@ export class TextView implements TurnView {
         if (this.#hasStarted) break;
         if (event.awaits) {
           const calls = event.awaits.map(printable).join(", ");
-          const what = `The turn on session ${event.sessionId} waits for approval of call ${calls}; this message comes after it.`;
+          const what = `The turn on session ${event.sessionId} waits for an answer to call ${calls}; this message comes after it.`;
           if (event.elapsedMs < 1000) screen.note(style.yellow(what));
           break;
         }
@@ -137,7 +137,10 @@ export class TextView implements TurnView {
       }
       case "approval.requested":
         screen.idle();
-        if (!this.#asks) screen.note(style.yellow(`${printable(event.name)} waits for approval (${callText(event)}).`));
+        if (event.awaits === "result")
+          screen.note(style.yellow(`${printable(event.name)} is its client's to run (${callText(event)}).`));
+        else if (!this.#asks)
+          screen.note(style.yellow(`${printable(event.name)} waits for approval (${callText(event)}).`));
         break;
       case "child.started":
         // By its name it is steered, stopped and looked at.

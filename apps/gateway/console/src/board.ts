@@ -3,7 +3,16 @@ import type { Tone } from "./live-turn.ts";
 import { durationText } from "./time-text.ts";
 
 /** How a running turn stands, worst first where several hold. */
-export type Standing = "dead" | "leaked" | "stalled" | "asks" | "stopping" | "unknown" | "silent" | "running";
+export type Standing =
+  | "dead"
+  | "leaked"
+  | "stalled"
+  | "asks"
+  | "awaits-result"
+  | "stopping"
+  | "unknown"
+  | "silent"
+  | "running";
 
 /** Nothing that takes less is worth a warning, however short the bound is. */
 const silentMsMin = 5000;
@@ -23,6 +32,7 @@ export const standingTexts: Readonly<Record<Standing, string>> = {
   silent: "silent",
   stalled: "stalled",
   asks: "asks approval",
+  "awaits-result": "waits for its client",
   stopping: "stopping",
   unknown: "no answer",
   leaked: "left behind",
@@ -34,6 +44,7 @@ export const standingTones: Readonly<Record<Standing, Tone>> = {
   silent: "warn",
   stalled: "bad",
   asks: "info",
+  "awaits-result": "info",
   stopping: "warn",
   unknown: "warn",
   leaked: "bad",

@@ -27,7 +27,7 @@ export interface Progress {
   readonly stopsInMs: number | null;
 }
 
-export type Pulse = "alive" | "dead" | "leaked" | "unknown" | "asks";
+export type Pulse = "alive" | "dead" | "leaked" | "unknown" | "asks" | "awaits-result";
 
 export interface StopAsked {
   readonly hard: boolean;
@@ -53,6 +53,8 @@ export interface Ask {
   readonly name: string;
   readonly at: string;
   readonly decision: "allow" | "deny" | null;
+  /** Its client runs it, and sends the result. */
+  readonly awaits?: "result";
 }
 
 export interface SessionWhy {

@@ -277,8 +277,10 @@ export class OpenSession {
         text: `Stalled: the last progress was ${event.lastProgress}.`,
         sessionId,
       });
-    if (event.type === "approval.requested")
-      this.#listener.happened({ tone: "info", text: `Asks to run ${event.name}.`, sessionId });
+    if (event.type === "approval.requested") {
+      const what = event.awaits === "result" ? "Waits for its client's result of" : "Asks to run";
+      this.#listener.happened({ tone: "info", text: `${what} ${event.name}.`, sessionId });
+    }
     if (event.type === "turn.finished") this.#tellEnd(event);
     this.#listener.changed();
   }

@@ -22,7 +22,16 @@ export interface WordsBlock extends BlockOf {
 }
 
 /** Its result's status, or what it waits for: to end, for somebody to allow it, or for the other calls to be answered. */
-export type CallState = "running" | "asks" | "allowed" | "ok" | "error" | "denied" | "interrupted" | "unknown";
+export type CallState =
+  | "running"
+  | "asks"
+  | "awaits-result"
+  | "allowed"
+  | "ok"
+  | "error"
+  | "denied"
+  | "interrupted"
+  | "unknown";
 
 export interface CallBlock extends BlockOf {
   readonly kind: "call";
@@ -53,8 +62,8 @@ const statuses: ReadonlySet<string> = new Set<CallState>(["ok", "error", "denied
 
 const stateOf = (status: string): CallState => (statuses.has(status) ? (status as CallState) : "unknown");
 
-function stateWhileAsked(decision: Ask["decision"]): CallState {
-  if (decision === null) return "asks";
+function stateWhileAsked({ decision, awaits }: Ask): CallState {
+  if (decision === null) return awaits === "result" ? "awaits-result" : "asks";
   return decision === "allow" ? "allowed" : "denied";
 }
 
@@ -165,7 +174,7 @@ export function transcriptBlocks(conversation: Conversation, why: SessionWhy | u
   const facts: Facts = {
     results: new Map(tools.map((message) => [keyOf(message.turnId, message.callId ?? ""), message])),
     live,
-    asked: new Map(asks.map(({ callId, decision }) => [callId, stateWhileAsked(decision)])),
+    asked: new Map(asks.map((ask) => [ask.callId, stateWhileAsked(ask)])),
   };
   const lastOfTurn = new Map(messages.filter(({ late }) => !late).map(({ turnId, seq }) => [turnId, seq]));
   const stored = messages.flatMap((message): readonly Block[] => {

@@ -129,8 +129,10 @@ export class StoredTurn {
     return this.#turn.approvals?.find((asked) => asked.callId === callId && (!asked.child || asked.answer));
   }
 
-  #question({ callId, name, askedAtMs }: AskedCall, { input, textBefore, reasoningBefore }: OpenCall): PlacedEvent {
-    const placed = this.#placed(askedAtMs, { type: "approval.requested", callId, name, input });
+  #question(asked: AskedCall, { input, textBefore, reasoningBefore }: OpenCall): PlacedEvent {
+    const { callId, name, askedAtMs, resultUntilMs } = asked;
+    const awaits = resultUntilMs === undefined ? {} : { awaits: "result" as const };
+    const placed = this.#placed(askedAtMs, { type: "approval.requested", callId, name, input, ...awaits });
     return { ...placed, textBefore, reasoningBefore };
   }
 

@@ -1,4 +1,5 @@
 import type {
+  AskedCall,
   AwaitedChild,
   Entry,
   InputRecord,
@@ -107,6 +108,17 @@ export function subagentJson({ sessionId, sinceMs, endedAtMs }: AwaitedChild): R
   return { session: sessionId, since: isoTime(sinceMs), endedAt: endedAtMs === undefined ? null : isoTime(endedAtMs) };
 }
 
+/** A call that somebody is or was asked about; with `awaits` its client runs it, and its result is waited for. */
+export function askedJson({
+  callId,
+  name,
+  askedAtMs,
+  resultUntilMs,
+}: Omit<AskedCall, "answer">): Record<string, unknown> {
+  const result = resultUntilMs === undefined ? {} : { awaits: "result", until: isoTime(resultUntilMs) };
+  return { callId, name, at: isoTime(askedAtMs), ...result };
+}
+
 export function turnJson(turn: TurnRecord): Record<string, unknown> {
   const { turnId, state, startedAtMs, fencingToken, holder } = turn;
   const ended =
@@ -120,10 +132,8 @@ export function turnJson(turn: TurnRecord): Record<string, unknown> {
           ...(turn.usage === undefined ? {} : { usage: turn.usage }),
         }
       : {};
-  const approvals = (turn.approvals ?? []).map(({ callId, name, askedAtMs, answer, child }) => ({
-    callId,
-    name,
-    at: isoTime(askedAtMs),
+  const approvals = (turn.approvals ?? []).map(({ answer, child, ...call }) => ({
+    ...askedJson(call),
     ...(answer ? { decision: answer.decision, by: answer.by, answeredAt: isoTime(answer.atMs) } : {}),
     ...(child ? { subagent: subagentJson(child) } : {}),
   }));

@@ -1,5 +1,5 @@
 import type { SessionState, TurnStatus } from "@turnkeeper/agent-core";
-import { isoTime, subagentJson } from "./session-json.ts";
+import { askedJson, isoTime, subagentJson } from "./session-json.ts";
 import { stopsInMs, whatIsNext } from "./what-is-next.ts";
 
 /** What a turn is doing, as its process says. */
@@ -36,12 +36,7 @@ export function sessionStateJson(state: SessionState, startOne: string): Record<
           state: turn.state,
           asks: approvals
             .filter(({ answer, child }) => !child || answer)
-            .map(({ callId, name, askedAtMs, answer }) => ({
-              callId,
-              name,
-              at: isoTime(askedAtMs),
-              decision: answer?.decision ?? null,
-            })),
+            .map((call) => ({ ...askedJson(call), decision: call.answer?.decision ?? null })),
           subagents: approvals.flatMap(({ callId, child }) => (child ? [{ callId, ...subagentJson(child) }] : [])),
           startedAt: isoTime(turn.startedAtMs),
           ageMs: Math.max(0, atMs - turn.startedAtMs),

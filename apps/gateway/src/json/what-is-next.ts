@@ -36,18 +36,26 @@ export function stopsInMs(status: TurnStatus | undefined): number | undefined {
   return Math.max(0, status.timeoutMs - status.idleMs, ...status.waits.map(({ endsInMs }) => endsInMs));
 }
 
-/** Nobody holds a turn that waits for approval; it is resumed ahead of everything that waits. */
+/** Nobody holds a turn that waits for approval, or for results of its client's; it is resumed ahead of everything that waits. */
 function whenSuspended(turn: OpenTurn, startOne: string): string {
   const open = unansweredCalls(turn);
   const children = open.flatMap(({ child }) => (child ? [child.sessionId] : []));
-  const openCount = open.length - children.length;
+  const handed = open.flatMap(({ resultUntilMs }) => (resultUntilMs === undefined ? [] : [resultUntilMs]));
+  const openCount = open.length - children.length - handed.length;
   if (open.length === 0)
     return `All that the turn asked is answered: the next process that uses the session goes on with it; ${startOne}`;
   const answers = openCount === 1 ? "somebody allows or denies it" : `all ${openCount} calls are allowed or denied`;
   const isOne = children.length === 1;
   const ends = `${isOne ? "the subagent in session" : "the subagents in sessions"} ${children.join(", ")}, which ${isOne ? "waits" : "wait"} for approval, ${isOne ? "has" : "have"} ended`;
-  const conditions = [...(openCount > 0 ? [answers] : []), ...(children.length > 0 ? [ends] : [])];
-  return `The turn waits until ${conditions.join(", and ")}, however long that takes.`;
+  const brought = `its client sends ${handed.length === 1 ? "the result of its call" : `the results of its ${handed.length} calls`}`;
+  const conditions = [
+    ...(handed.length > 0 ? [brought] : []),
+    ...(openCount > 0 ? [answers] : []),
+    ...(children.length > 0 ? [ends] : []),
+  ].join(", and ");
+  if (handed.length === 0) return `The turn waits until ${conditions}, however long that takes.`;
+  const until = new Date(Math.min(...handed)).toISOString();
+  return `The turn waits until ${conditions}; without the client's part it is stopped at ${until}.`;
 }
 
 function whenFree(state: SessionState, startOne: string): string {

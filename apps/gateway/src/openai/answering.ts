@@ -1,4 +1,4 @@
-import { answerApproval } from "@turnkeeper/agent-core";
+import { answerApproval, requestStop } from "@turnkeeper/agent-core";
 import type { CallerTool, CallSettings, ModelSettings, RunOptions } from "@turnkeeper/agent-core";
 import { callsOf, unansweredCalls } from "@turnkeeper/state-store";
 import type { Entry, OpenTurn } from "@turnkeeper/state-store";
@@ -109,9 +109,17 @@ export class Answering {
     const text =
       wholes.find((whole) => whole === known?.text) ??
       (known ? parted.texts.join("\n\n") : await newTextOf(store, sessionId, parted, asked.param));
-    // Whoever says something new does not wait for results that it did not send.
-    if (!known) await this.#handed.settle(sessionId, `${by} that said something else`);
+    if (!known) await this.#letGo(sessionId);
     return new AnswerReader(store, await calls.run(sessionId, text, optionsOf(asked)));
+  }
+
+  /** Whoever says something new does not wait for results that it did not send, whichever gateway handed the calls over. */
+  async #letGo(sessionId: string): Promise<void> {
+    const [view] = await this.#parts.store.turns.running(sessionId);
+    const turn = view?.turn;
+    if (turn?.state !== "suspended" || unansweredCalls(turn).every((call) => call.resultUntilMs === undefined)) return;
+    const stop = { hard: true, reason: "user-message", by: `${by} that said something else` } as const;
+    await requestStop(this.#parts, sessionId, { ...stop, fencingToken: turn.fencingToken });
   }
 
   async #goOn(asked: Asked, sessionId: string, { results, texts }: SplitConversation): Promise<AnswerReader> {

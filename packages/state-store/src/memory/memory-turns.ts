@@ -1,4 +1,4 @@
-import { withAnswer, withAsked } from "../approval.ts";
+import { isOverdue, overdueStop, withAnswer, withAsked } from "../approval.ts";
 import { wantsTurn } from "../child.ts";
 import type { AnswerRequest, AnswerResult, AskedCall, SuspendRequest, SuspendResult } from "../approval.ts";
 import type { Grant } from "../identity.ts";
@@ -183,7 +183,8 @@ export class MemoryTurns implements TurnStore {
       const turn = this.#state.openTurn(session);
       if (!turn || (sessionId !== undefined && sessionId !== session.sessionId)) continue;
       const lease = this.#state.leaseView(session.sessionId);
-      views.push({ turn, ...(lease ? { lease } : {}), pendingCount: this.#state.pendingCount(session) });
+      const overdue = isOverdue(turn, this.#state.wallMs()) ? { isOverdue: true as const } : {};
+      views.push({ turn, ...(lease ? { lease } : {}), pendingCount: this.#state.pendingCount(session), ...overdue });
     }
     return views.toSorted((left, right) => left.turn.startedAtMs - right.turn.startedAtMs);
   }
@@ -205,6 +206,15 @@ export class MemoryTurns implements TurnStore {
     const asked = isStronger ? { ...turn, stop: { ...stop, atMs: this.#state.wallMs() } } : turn;
     session.turns.set(turn.turnId, asked);
     return { kind: "requested", turn: asked };
+  }
+
+  async stopOverdue(sessionId: string): ReturnType<TurnStore["stopOverdue"]> {
+    const session = this.#state.sessions.get(sessionId);
+    const turn = this.#state.suspendedTurn(session);
+    const atMs = this.#state.wallMs();
+    if (!session || !turn || !isOverdue(turn, atMs)) return { kind: "nothing-running" };
+    const settled = this.#state.stopSuspended(session, turn, { ...overdueStop, atMs });
+    return { kind: "stopped", settled, ...this.#state.handOver(sessionId) };
   }
 
   async stopRequest(sessionId: string, turnId: string): Promise<StopRequest | undefined> {

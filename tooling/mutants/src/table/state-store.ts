@@ -3,6 +3,22 @@ import type { Mutation } from "../mutation.ts";
 
 export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store", [
   {
+    id: "answered-turn-is-overdue",
+    file: "approval",
+    find: "return unansweredCalls(turn).some(({ resultUntilMs =",
+    replace: "return turn.approvals.some(({ resultUntilMs =",
+    guards: "7.19",
+    tests: ["conformance"],
+  },
+  {
+    id: "clients-call-allowed",
+    file: "approval",
+    find: "if (index < 0 || (isOnlyAllowed && approvals[index]?.resultUntilMs !== undefined)) return undefined;",
+    replace: "if (index < 0) return undefined;",
+    guards: "7.19",
+    tests: ["conformance"],
+  },
+  {
     id: "other-boot-judged-by-the-clock",
     file: "decisions",
     find: 'if (expires.bootId !== now.bootId) return { standing: "other-boot", expiresInMs };',

@@ -48,7 +48,7 @@ function turnRow(): View<ShownTurn> {
       const { progress, expiresInMs } = turn;
       const leftMs = (expiresInMs ?? 0) - agedMs;
       const texts = [
-        turn.state === "asks" ? "nobody" : `pid ${turn.pid} · ${turn.host}`,
+        turn.state === "asks" || turn.state === "awaits-result" ? "nobody" : `pid ${turn.pid} · ${turn.host}`,
         progress ? `${progress.last} · ${durationText(progress.ageMs + agedMs)}` : "–",
         waitText(turn, agedMs) || "–",
         stopsText(turn, agedMs),

@@ -7,6 +7,7 @@ import type { View } from "./element.ts";
 const stateTexts: Readonly<Record<CallState, string>> = {
   running: "running",
   asks: "needs approval",
+  "awaits-result": "waits for its client's result",
   allowed: "allowed; others are asked about",
   ok: "done",
   error: "failed",

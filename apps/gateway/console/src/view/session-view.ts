@@ -26,7 +26,11 @@ const nearEndPixels = 80;
 function stateOf(session: OpenSession): { readonly text: string; readonly tone: string } {
   const { why } = session.known ?? {};
   if (session.isNew) return { text: "new", tone: "info" };
-  if (why?.turn?.state === "suspended") return { text: "asks approval", tone: "info" };
+  if (why?.turn?.state === "suspended") {
+    const open = why.turn.asks.filter(({ decision }) => decision === null);
+    const isClients = open.length > 0 && open.every(({ awaits }) => awaits === "result");
+    return { text: isClients ? "waits for its client" : "asks approval", tone: "info" };
+  }
   if (why?.turn?.stop) return { text: "stopping", tone: "warn" };
   if (why?.holder && why.holder.state !== "alive") return { text: "no answer", tone: "bad" };
   if (session.isRunning) return { text: "running", tone: "good" };
