@@ -608,7 +608,7 @@ export const agentCoreMutations: readonly Mutation[] = mutationsOf("agent-core",
   {
     id: "foreign-settings-run",
     file: "call-settings",
-    find: 'if (typeof instructions === "string" && areTools && isObject(model) && isObject(conversation) && isApproval)',
+    find: 'if (typeof instructions === "string" && areTools && isObject(model) && isObject(conversation) && isApproval && isWait)',
     replace: "",
     guards: "TURN-1",
     tests: ["call-settings"],
