@@ -246,10 +246,12 @@ export class SessionRunner {
     const calls = this.#waiting.take(input.inputId);
     const parent = await this.#parentOf(calls, resumed);
     let isOver = false;
-    const observe = (event: TurnEventBody): void =>
-      this.#deps.observe(stampedEvent(event, this.#sessionId, turnId, this.#deps.host.clock.wallMs()));
-    const emit = (event: TurnEventBody): void => {
-      for (const call of calls) call.tell(event);
+    const observe = (event: TurnEvent): void => this.#deps.observe(event);
+    const stamped = (event: TurnEventBody): TurnEvent =>
+      stampedEvent(event, this.#sessionId, turnId, this.#deps.host.clock.wallMs());
+    const emit = (body: TurnEventBody): void => {
+      const event = stamped(body);
+      for (const call of calls) call.pass(event);
       // What a child asks while its parent is suspended is its own turn's to tell.
       if (!isOver) observe(event);
     };
@@ -274,7 +276,7 @@ export class SessionRunner {
               onWaitedOut: () => {},
             });
           }
-          observe({ type: "turn.started", ...begun });
+          observe(stamped({ type: "turn.started", ...begun }));
           // Whoever else waits here waits for this turn now.
           this.#waiting.heldBy(this.#deps.runner);
         },
@@ -321,7 +323,7 @@ export class SessionRunner {
     const { entries: _entries, stop, ...ending } = conducted.ending;
     const end = { ...ending, ...(stop ? { by: stop.by } : {}) };
     for (const call of calls) call.finish(end);
-    observe({ type: "turn.finished", text: "", ...end });
+    observe(stamped({ type: "turn.finished", text: "", ...end }));
     if (parent) this.#deps.childEnded(parent);
   }
 

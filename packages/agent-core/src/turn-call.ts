@@ -82,10 +82,11 @@ const firstNoticeMs = 1000;
 const longestNoticeMs = 15_000;
 
 function mergeDeltas(left: TurnEvent, right: TurnEvent): TurnEvent | undefined {
-  if (left.type === "text.delta" && right.type === "text.delta") return { ...left, text: left.text + right.text };
-  if (left.type === "reasoning.delta" && right.type === "reasoning.delta")
-    return { ...left, text: left.text + right.text };
-  return undefined;
+  const areText = left.type === "text.delta" && right.type === "text.delta";
+  const areReasoning = left.type === "reasoning.delta" && right.type === "reasoning.delta";
+  if (!areText && !areReasoning) return undefined;
+  // For the price of a name behind a spread see `stampedEvent`.
+  return Object.assign({}, left, { text: left.text + right.text });
 }
 
 /** What whoever is responsible for a call does about it. */
@@ -180,12 +181,20 @@ export class TurnCall {
 
   /** Tells what happens in the turn of the call, unless it has ended; a question that was told is not told again. */
   tell(body: TurnEventBody): void {
-    if (this.#isFinished) return;
-    if (body.type === "approval.requested") {
-      if (this.wasAsked(body)) return;
-      this.#asked.add(questionKey(body));
-    }
-    this.emit(body);
+    if (this.#isUntold(body)) this.emit(body);
+  }
+
+  /** The same for an event that is stamped already. */
+  pass(event: TurnEvent): void {
+    if (this.#isUntold(event)) this.#events.push(event);
+  }
+
+  #isUntold(body: TurnEventBody): boolean {
+    if (this.#isFinished) return false;
+    if (body.type !== "approval.requested") return true;
+    if (this.wasAsked(body)) return false;
+    this.#asked.add(questionKey(body));
+    return true;
   }
 
   wasAsked(question: QuestionName): boolean {

@@ -38,4 +38,27 @@ describe("the queue of a turn's events", () => {
     for await (const _event of queue) expect.unreachable();
     await expect(queue[Symbol.asyncIterator]().next()).rejects.toThrow(/read once/);
   });
+
+  it("answers reads that come before their events, in the order of the reads, and those that are left at the end", async () => {
+    const queue = new EventQueue<string>(never);
+    const reader = queue[Symbol.asyncIterator]();
+    const reads = [reader.next(), reader.next(), reader.next()];
+    queue.push("a");
+    queue.push("b");
+    queue.close();
+    expect(await Promise.all(reads)).toEqual([
+      { done: false, value: "a" },
+      { done: false, value: "b" },
+      { done: true, value: undefined },
+    ]);
+  });
+
+  it("keeps nothing once its reader has left", async () => {
+    const queue = new EventQueue<string>(never);
+    queue.push("a");
+    queue.push("b");
+    for await (const _event of queue) break;
+    queue.push("c");
+    await expect(queue[Symbol.asyncIterator]().next()).rejects.toThrow(/read once/);
+  });
 });

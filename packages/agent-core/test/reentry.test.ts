@@ -1,4 +1,5 @@
-import { describe, expect, it } from "vitest";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../src/index.ts";
 import type { Agent, AnyTool, RunOptions, Turn } from "../src/index.ts";
@@ -79,6 +80,39 @@ describe("rule 7.20: a tool that would wait for the end of its own turn", () => 
     expect(bench.host.clock.monotonicMs() - startedMs).toBeLessThan(5000);
     expect(await answersOf("c")).toEqual([expect.stringContaining("on session a, which waits for one on c itself,")]);
     expect([...(await answersOf("a")), ...(await answersOf("b"))]).toEqual(["answered", "answered"]);
+  });
+
+  it("is refused though the tool of another turn, which began earlier or later, has ended meanwhile", async () => {
+    let goOn = (): void => {};
+    const goesOn = new Promise<void>((resolve) => (goOn = resolve));
+    const agents: { own?: Agent } = {};
+    const { agent } = await bench.agent([callOf("back"), { text: "a ends" }], {}, [
+      toolThat("back", () => goesOn.then(() => ask(agents.own as Agent, "a"))),
+    ]);
+    agents.own = agent;
+    const other = await bench.agent([callOf("short"), { text: "other ends" }], {}, [toolThat("short", () => "done")]);
+    const turn = agent.run("a", "go");
+    await bench.host.advance(50);
+    expect(await bench.finished(other.agent.run("b", "go"))).toMatchObject({ outcome: "answered" });
+    goOn();
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "a ends" });
+    expect(await answersOf("a")).toEqual([expect.stringContaining("asked for another turn on it")]);
+  });
+
+  it("costs nothing where no tool runs: contexts are on from the first call until the last has ended", async () => {
+    const begun = vi.spyOn(AsyncLocalStorage.prototype, "run");
+    const ended = vi.spyOn(AsyncLocalStorage.prototype, "disable");
+    try {
+      const plain = await bench.agent([{ text: "words alone" }]);
+      expect(await bench.finished(plain.agent.run("a", "go"))).toMatchObject({ outcome: "answered" });
+      expect(begun).not.toHaveBeenCalled();
+      const calling = await bench.agent([callOf("one"), { text: "done" }], {}, [toolThat("one", () => "done")]);
+      expect(await bench.finished(calling.agent.run("b", "go"))).toMatchObject({ outcome: "answered" });
+      expect([begun.mock.calls.length, ended.mock.calls.length]).toEqual([1, 1]);
+    } finally {
+      begun.mockRestore();
+      ended.mockRestore();
+    }
   });
 
   it("waits for no end with the input of its own turn, where the call need not", async () => {

@@ -45,6 +45,7 @@ export interface Guard {
 }
 
 type Parts = ReadableStream<LanguageModelV3StreamPart>;
+type Controller = ReadableStreamDefaultController<LanguageModelV3StreamPart>;
 
 // Cancelling what has already failed, or was aborted, fails in its turn; the first failure is the one that is told.
 function nothing(): void {}
@@ -128,19 +129,13 @@ function guardStream(
   /** How the answer's text ends so far; empty behind anything else. */
   let tail = "";
 
-  const fail = (
-    controller: ReadableStreamDefaultController<LanguageModelV3StreamPart>,
-    error: CodedError<ModelErrorCode>,
-  ): void => {
+  const fail = (controller: Controller, error: CodedError<ModelErrorCode>): void => {
     call.end({ abandon: true });
     controller.error(error);
     void reader.cancel().catch(nothing);
   };
 
-  const finish = (
-    controller: ReadableStreamDefaultController<LanguageModelV3StreamPart>,
-    part: Extract<LanguageModelV3StreamPart, { type: "finish" }>,
-  ): void => {
+  const finish = (controller: Controller, part: Extract<LanguageModelV3StreamPart, { type: "finish" }>): void => {
     const verdict = verdictOn(part.finishReason, hasContent || held.length > 0, guard.alwaysGivesReason);
     if (verdict !== undefined) return fail(controller, plainError(verdict, guard.subject));
     call.end();
@@ -152,36 +147,41 @@ function guardStream(
     else void reader.cancel().catch(nothing);
   };
 
+  const readOn = (controller: Controller): Promise<void> =>
+    reader.read().then(
+      (step) => {
+        // Stopped or cancelled in the meantime: the stream has had its end.
+        if (call.hasEnded) return undefined;
+        if (step.done) return fail(controller, plainError("MODEL_STREAM_CUT", guard.subject));
+        return take(controller, step.value);
+      },
+      (error: unknown) => (call.hasEnded ? undefined : fail(controller, errorFor(error))),
+    );
+
+  /** Hands the part on, or reads the next one in place of one that is held. */
+  const take = (controller: Controller, part: LanguageModelV3StreamPart): Promise<void> | void => {
+    if (part.type === "error") return fail(controller, errorFor(part.error));
+    if (part.type === "finish") return finish(controller, part);
+    if (part.type === "tool-call" && part.providerExecuted !== true) {
+      held.push(part);
+      return readOn(controller);
+    }
+    hasContent ||= isContent(part);
+    if (guard.mayCutSilently) {
+      if (part.type === "text-delta") tail = tailOf(tail, part.delta);
+      else if (isContent(part)) tail = "";
+    }
+    return controller.enqueue(part);
+  };
+
   return new ReadableStream<LanguageModelV3StreamPart>(
     {
       start(controller) {
         call.onStop(() => fail(controller, errorFor(call.signal.reason)));
         if (call.isStopped) fail(controller, errorFor(call.signal.reason));
       },
-      async pull(controller) {
-        while (!call.hasEnded) {
-          const step = await reader.read().catch((error: unknown) => ({ done: true, error }) as const);
-          // Stopped or cancelled in the meantime: the stream has had its end.
-          if (call.hasEnded) return;
-          if (step.done)
-            return fail(
-              controller,
-              "error" in step ? errorFor(step.error) : plainError("MODEL_STREAM_CUT", guard.subject),
-            );
-          const part = step.value;
-          if (part.type === "error") return fail(controller, errorFor(part.error));
-          if (part.type === "finish") return finish(controller, part);
-          if (part.type === "tool-call" && part.providerExecuted !== true) {
-            held.push(part);
-            continue;
-          }
-          hasContent ||= isContent(part);
-          if (part.type === "text-delta") tail = tailOf(tail, part.delta);
-          else if (isContent(part)) tail = "";
-          controller.enqueue(part);
-          return;
-        }
-      },
+      // One promise a part, not the four of an async function: each delta of each answer comes by here.
+      pull: (controller) => (call.hasEnded ? undefined : readOn(controller)),
       cancel(reason) {
         call.end({ abandon: true });
         // Not waited for: the abort has closed the connection, and a model that never lets go must not hold its reader.
