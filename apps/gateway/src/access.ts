@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 import { isIP } from "node:net";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { CodedError } from "@turnkeeper/kernel";
@@ -6,7 +6,7 @@ import type { ResolvedGatewayOptions } from "./gateway-options.ts";
 import { Refusal } from "./refusal.ts";
 import { routeConfigOf } from "./route.ts";
 
-const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+const digest = (text: string): Buffer => hash("sha256", text, "buffer");
 
 export function isLoopback(hostname: string): boolean {
   const bare = hostname.replace(/^\[|\]$/g, "");

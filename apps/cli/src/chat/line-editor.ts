@@ -260,9 +260,9 @@ export class LineEditor implements LineInput {
       ? textRows(prompt.text.trimEnd(), columns).map(({ shown, width }) => ({ text: shown, width }))
       : [];
     const below = hint === undefined ? [] : [this.#hintRow(hint, columns)];
-    const rows = this.#layout.rowsOf(text, columns - margin.length);
-    const place = placeOf(text, rows, cursor);
     const height = Math.max(1, this.#io.stdout.rows - 1 - head.length - below.length);
+    const rows = this.#layout.rowsOf(text, columns - margin.length, { offset: cursor, rowCount: height });
+    const place = placeOf(text, rows, cursor);
     this.#top = Math.max(0, Math.min(this.#top, place.row, rows.length - height), place.row - height + 1);
     const body = rows.slice(this.#top, this.#top + height).map(({ shown, width }, index): PaintedRow => ({
       text: (index + this.#top === 0 && !hasOwnRows ? prompt.shown : margin) + shown,

@@ -197,7 +197,8 @@ export class LineEditing {
   /** Up and down a row; beyond the first and the last one, through the history. */
   #vertically(step: -1 | 1): EditingOutcome {
     const { text, cursor } = this.#text;
-    const rows = this.#layout.rowsOf(text, this.#options.columns());
+    // The row of the cursor, the one that it may go to, and where that one ends.
+    const rows = this.#layout.rowsOf(text, this.#options.columns(), { offset: cursor, rowCount: 2 });
     const { row, column } = placeOf(text, rows, cursor);
     const next = row + step;
     if (next >= 0 && next < rows.length) {

@@ -1,4 +1,4 @@
-import { textRows } from "./text-rows.ts";
+import { rowsFrom } from "./text-rows.ts";
 import type { TextRow } from "./text-rows.ts";
 
 const stepLength = 4096;
@@ -15,28 +15,44 @@ function commonLength(left: string, right: string): number {
   return isHalf ? length - 1 : length;
 }
 
+/** How far rows are wanted: so many behind the one in which an offset stands. */
+export interface LayoutReach {
+  readonly offset: number;
+  readonly rowCount: number;
+}
+
+const everything: LayoutReach = Object.freeze({ offset: Number.POSITIVE_INFINITY, rowCount: 0 });
+
 /**
- * The rows of a text that is edited: what stands before the row of the first change is not laid out again, so typing
- * and pasting at the end of a long text cost what they do in a short one.
+ * The rows of a text that is edited, as far as they are asked for: what stands before the row of the first change is not
+ * laid out again, and what stands behind the rows that are shown is not laid out at all. So a key costs the same in a short
+ * text and anywhere in a long one.
  */
 export class TextLayout {
   #text = "";
   #columns = 0;
-  #rows: readonly TextRow[] = textRows("", 1);
+  readonly #rows: TextRow[] = [];
+  /** The rows behind those; nothing once there are no more. */
+  #rest: Iterator<TextRow, void> | undefined = rowsFrom("", 0, 1);
 
-  rowsOf(text: string, columns: number): readonly TextRow[] {
-    if (columns === this.#columns && text === this.#text) return this.#rows;
+  /** The first rows of the text, as far as `reach` at least; they change with the next call. */
+  rowsOf(text: string, columns: number, { offset, rowCount }: LayoutReach = everything): readonly TextRow[] {
+    if (columns !== this.#columns || text !== this.#text) this.#beginAnew(text, columns);
+    while (this.#rest && !((this.#rows.at(-1 - rowCount)?.start ?? 0) > offset)) {
+      const next = this.#rest.next();
+      if (next.done) this.#rest = undefined;
+      else this.#rows.push(next.value);
+    }
+    return this.#rows;
+  }
+
+  #beginAnew(text: string, columns: number): void {
     const kept = columns === this.#columns ? this.#unchanged(text) : 0;
     const from = kept === 0 ? 0 : (this.#rows[kept]?.start ?? 0);
-    const anew = textRows(text.slice(from), columns).map((row) => ({
-      ...row,
-      start: row.start + from,
-      end: row.end + from,
-    }));
-    this.#rows = this.#rows.slice(0, kept).concat(anew);
+    this.#rows.length = kept;
+    this.#rest = rowsFrom(text, from, columns);
     this.#text = text;
     this.#columns = columns;
-    return this.#rows;
   }
 
   /**

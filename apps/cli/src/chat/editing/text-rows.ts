@@ -34,14 +34,13 @@ const drawnWidth = (grapheme: string): number => {
 };
 
 /** One line without line breaks as rows; an empty one has one row. */
-function rowsOfLine(line: string, offset: number, columns: number): readonly TextRow[] {
-  const rows: TextRow[] = [];
+function* rowsOfLine(line: string, offset: number, columns: number): Generator<TextRow, void> {
   if (/^[\x20-\x7e]*$/.test(line)) {
     for (let start = 0; start < line.length || start === 0; start += columns) {
       const shown = line.slice(start, start + columns);
-      rows.push({ shown, width: shown.length, start: offset + start, end: offset + start + shown.length });
+      yield { shown, width: shown.length, start: offset + start, end: offset + start + shown.length };
     }
-    return rows;
+    return;
   }
   let shown = "";
   let width = 0;
@@ -51,27 +50,29 @@ function rowsOfLine(line: string, offset: number, columns: number): readonly Tex
     const cells = drawnWidth(grapheme);
     // A wide character never stands astride the edge.
     if (width + cells > columns && width > 0) {
-      rows.push({ shown, width, start, end });
+      yield { shown, width, start, end };
       [shown, width, start] = ["", 0, end];
     }
     shown += drawn(grapheme);
     width += cells;
     end += grapheme.length;
   }
-  rows.push({ shown, width, start, end });
-  return rows;
+  yield { shown, width, start, end };
+}
+
+/** The rows from an offset on at which a row begins, each as it is asked for. */
+export function* rowsFrom(text: string, offset: number, columns: number): Generator<TextRow, void> {
+  for (let start = offset; start <= text.length;) {
+    const lineBreak = text.indexOf("\n", start);
+    const end = lineBreak < 0 ? text.length : lineBreak;
+    yield* rowsOfLine(text.slice(start, end), start, Math.max(2, columns));
+    start = end + 1;
+  }
 }
 
 /** A text as the rows of a terminal that is so many cells wide. */
 export function textRows(text: string, columns: number): readonly TextRow[] {
-  const rows: TextRow[] = [];
-  let offset = 0;
-  for (const line of text.split("\n")) {
-    // One by one: a long line has more rows than a call may have arguments.
-    for (const row of rowsOfLine(line, offset, Math.max(2, columns))) rows.push(row);
-    offset += line.length + 1;
-  }
-  return rows;
+  return Array.from(rowsFrom(text, 0, columns));
 }
 
 /** Where an offset of the text stands; at the end of a full row that goes on, at the beginning of the next one. */
