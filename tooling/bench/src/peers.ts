@@ -3,6 +3,11 @@ import type { Skipped } from "./benchmark.ts";
 
 /** What is used of each peer; they bring no types, or more than one wants to know. */
 export interface Peers {
+  ai: {
+    readonly streamText: (options: object) => { readonly textStream: AsyncIterable<string> };
+    readonly jsonSchema: (schema: object) => unknown;
+    readonly stepCountIs: (count: number) => unknown;
+  };
   "proper-lockfile": {
     readonly lock: (
       file: string,
