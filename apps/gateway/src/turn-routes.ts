@@ -1,8 +1,8 @@
-import type { FastifyReply } from "fastify";
-import type { RunOptions, Turn, TurnFinished } from "@turnkeeper/agent-core";
+import type { RunOptions, TurnFinished } from "@turnkeeper/agent-core";
 import type { OnBusy } from "@turnkeeper/state-store";
 import { z } from "zod";
 import { sendCall } from "./call-stream.ts";
+import { whenClientGone } from "./client-gone.ts";
 import type { GatewayParts } from "./gateway-parts.ts";
 import { Refusal, retryLater } from "./refusal.ts";
 import { defineRoute } from "./route.ts";
@@ -82,13 +82,6 @@ export function refusalOfEnd({ outcome, reason, detail }: TurnFinished): Refusal
 
 const wantsEvents = (accept: string | undefined): boolean => (accept ?? "").includes("text/event-stream");
 
-/** Stops the turn once its client is gone, where the client asked for that. */
-function watchClient(reply: FastifyReply, turn: Turn): void {
-  reply.raw.once("close", () => {
-    if (!reply.raw.writableFinished) turn.stop({ by: "http client that went away" });
-  });
-}
-
 export function turnRoutes({ agent, calls, streams, store, host, live }: GatewayParts): readonly Route[] {
   const runTurn = defineRoute({
     method: "POST",
@@ -112,7 +105,7 @@ export function turnRoutes({ agent, calls, streams, store, host, live }: Gateway
       };
       if (isStream) streams.checkRoom();
       const turn = await calls.run(params.sessionId, input, options);
-      if (stopWhenGone) watchClient(reply, turn);
+      if (stopWhenGone) whenClientGone(reply, () => turn.stop({ by: "http client that went away" }));
       if (!isStream) {
         const finished = await turn.result;
         const refusal = refusalOfEnd(finished);

@@ -1,7 +1,9 @@
-import type { FastifyReply } from "fastify";
 import { z } from "zod";
+import { whenClientGone } from "../client-gone.ts";
 import type { EventStream } from "../event-stream.ts";
 import type { GatewayParts } from "../gateway-parts.ts";
+import { refusalOf } from "../refusal.ts";
+import type { Refusal } from "../refusal.ts";
 import { defineRoute } from "../route.ts";
 import type { Route } from "../route.ts";
 import type { Answering } from "./answering.ts";
@@ -28,29 +30,27 @@ async function sendChunks(
   includeUsage: boolean,
 ): Promise<void> {
   const send = (chunk: object): void => stream.send(JSON.stringify(includeUsage ? { usage: null, ...chunk } : chunk));
-  send(chunkOf(head, { role: "assistant", content: "" }));
-  for await (const piece of pieces) {
-    const delta = deltaOf(piece);
-    if (delta) send(chunkOf(head, delta));
-    if (piece.kind !== "end" && piece.kind !== "calls") continue;
-    if (piece.kind === "end" && piece.finished.outcome !== "answered") {
-      // What came is not whole: no finish reason is told, and the client throws.
-      stream.send(JSON.stringify({ error: errorOf(refusalOfTurn(piece.finished, answer.isKept)) }));
-      return stream.end();
+  // What came is not whole: no finish reason is told, and the client throws.
+  const refuse = (refusal: Refusal): void => stream.send(JSON.stringify({ error: errorOf(refusal) }));
+  try {
+    send(chunkOf(head, { role: "assistant", content: "" }));
+    for await (const piece of pieces) {
+      const delta = deltaOf(piece);
+      if (delta) send(chunkOf(head, delta));
+      if (piece.kind !== "end" && piece.kind !== "calls") continue;
+      if (piece.kind === "end" && piece.finished.outcome !== "answered")
+        return refuse(refusalOfTurn(piece.finished, answer.isKept));
+      const finishReason = piece.kind === "calls" ? "tool_calls" : finishReasonOf(piece.finished);
+      send({ ...chunkOf(head, {}, finishReason), ...extensionOf(answer, piece) });
     }
-    const finishReason = piece.kind === "calls" ? "tool_calls" : finishReasonOf(piece.finished);
-    send({ ...chunkOf(head, {}, finishReason), ...extensionOf(answer, piece) });
+    if (includeUsage) send({ ...head, object: "chat.completion.chunk", choices: [], usage: usageOf(answer.usage) });
+    stream.send("[DONE]");
+  } catch (error) {
+    refuse(refusalOf(error));
+    throw error;
+  } finally {
+    stream.end();
   }
-  if (includeUsage) send({ ...head, object: "chat.completion.chunk", choices: [], usage: usageOf(answer.usage) });
-  stream.send("[DONE]");
-  stream.end();
-}
-
-/** Has the answer told that its client went away before it was whole. */
-export function watchClient(reply: FastifyReply, answer: OpenAnswer): void {
-  reply.raw.once("close", () => {
-    if (!reply.raw.writableFinished) answer.abandon();
-  });
 }
 
 export function chatRoutes(parts: GatewayParts, answering: Answering): readonly Route[] {
@@ -81,7 +81,7 @@ export function chatRoutes(parts: GatewayParts, answering: Answering): readonly 
         isResumable: false,
         param: "messages",
       });
-      watchClient(reply, answer);
+      whenClientGone(reply, () => answer.abandon());
       if (answer.isKept) reply.header("x-session-id", answer.sessionId);
       const head = {
         id: `chatcmpl-${answer.inputId}`,

@@ -1,4 +1,5 @@
 import type { TurnFinished } from "@turnkeeper/agent-core";
+import { messageOf } from "@turnkeeper/kernel";
 import type { GatewayParts } from "../gateway-parts.ts";
 import type { AnswerPiece, AnswerReader } from "./answer-reader.ts";
 import type { HandedTurns } from "./handed-turns.ts";
@@ -49,10 +50,16 @@ export class OpenAnswer {
 
   /** The answer, piece by piece; when the last one comes, nothing is left of a session that is not kept. */
   async *pieces(): AsyncGenerator<AnswerPiece, void, undefined> {
-    for await (const piece of this.#reader.pieces()) {
-      if (piece.kind === "calls") await this.#handOver();
-      if (piece.kind === "end") await this.#forget();
-      yield piece;
+    try {
+      for await (const piece of this.#reader.pieces()) {
+        if (piece.kind === "calls") await this.#handOver();
+        if (piece.kind === "end") await this.#forget();
+        yield piece;
+      }
+    } catch (error) {
+      // Nobody reads it any further.
+      this.abandon();
+      throw error;
     }
   }
 
@@ -68,7 +75,13 @@ export class OpenAnswer {
     return this.#reader.turn.result;
   }
 
+  /** A session that stays costs less than its answer, which a client that did not get it would ask for again. */
   async #forget(): Promise<void> {
-    if (!this.#place.isKept) await this.#deps.store.sessions.delete(this.sessionId);
+    if (this.#place.isKept) return;
+    try {
+      await this.#deps.store.sessions.delete(this.sessionId);
+    } catch (error) {
+      process.emitWarning(`Could not forget session ${this.sessionId}, whose answer was told: ${messageOf(error)}`);
+    }
   }
 }

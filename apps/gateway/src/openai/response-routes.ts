@@ -1,15 +1,16 @@
 import { z } from "zod";
+import { whenClientGone } from "../client-gone.ts";
 import type { EventStream } from "../event-stream.ts";
 import type { GatewayParts } from "../gateway-parts.ts";
+import { refusalOf } from "../refusal.ts";
 import { defineRoute } from "../route.ts";
 import type { Route } from "../route.ts";
 import type { Answering } from "./answering.ts";
 import type { AnswerPiece } from "./answer-reader.ts";
 import { begunStream, checkEnd } from "./answer-stream.ts";
-import { watchClient } from "./chat-routes.ts";
 import { checkModel } from "./models.ts";
 import type { OpenAnswer } from "./open-answer.ts";
-import { tellOpenAi } from "./openai-error.ts";
+import { errorOf, tellOpenAi } from "./openai-error.ts";
 import { headerTexts, readHeaders } from "./request-headers.ts";
 import type { RequestHeaders } from "./request-headers.ts";
 import { responseIdOf, responsePlace, unknownResponse } from "./response-id.ts";
@@ -43,13 +44,19 @@ async function sendResponse(
   writer: ResponseWriter,
 ): Promise<void> {
   let last: AnswerPiece | undefined;
-  for (const event of writer.begin()) stream.send(JSON.stringify(event));
-  for await (const piece of pieces) {
-    for (const event of writer.take(piece)) stream.send(JSON.stringify(event));
-    last = piece;
+  try {
+    for (const event of writer.begin()) stream.send(JSON.stringify(event));
+    for await (const piece of pieces) {
+      for (const event of writer.take(piece)) stream.send(JSON.stringify(event));
+      last = piece;
+    }
+    stream.send(JSON.stringify(writer.ended(writer.end(last, answer.usage, answer.isKept))));
+  } catch (error) {
+    stream.send(JSON.stringify(writer.failed(errorOf(refusalOf(error)))));
+    throw error;
+  } finally {
+    stream.end();
   }
-  stream.send(JSON.stringify(writer.ended(writer.end(last, answer.usage, answer.isKept))));
-  stream.end();
 }
 
 /** The session that a request goes on with; none, where it begins one. */
@@ -106,7 +113,7 @@ export function responseRoutes(parts: GatewayParts, answering: Answering): reado
         isResumable: isStored,
         param: "input",
       });
-      watchClient(reply, answer);
+      whenClientGone(reply, () => answer.abandon());
       if (answer.isKept) reply.header("x-session-id", answer.sessionId);
       const { sessionId, inputId } = answer;
       const resultOf = conversation.said.findLast(({ role }) => role !== "user");

@@ -2,6 +2,7 @@ import type { TurnFinished } from "@turnkeeper/agent-core";
 import type { Usage } from "@turnkeeper/state-store";
 import type { AnswerPiece, HandedCall } from "./answer-reader.ts";
 import { errorOf, refusalOfTurn } from "./openai-error.ts";
+import type { OpenAiError } from "./openai-error.ts";
 
 /** What every form of one response has. */
 export interface ResponseHead {
@@ -69,6 +70,11 @@ export class ResponseWriter {
   ended(response: ReturnType<ResponseWriter["end"]>): ResponseEvent {
     const { type, ...rest } = response;
     return this.#event(type, { response: rest });
+  }
+
+  /** The event that ends a stream whose answer broke off here. */
+  failed({ code, message }: Pick<OpenAiError, "code" | "message">): ResponseEvent {
+    return this.#event("response.failed", { response: this.#response({ status: "failed", error: { code, message } }) });
   }
 
   #endFacts(finished: TurnFinished, isKept: boolean): { readonly status: string; readonly [field: string]: unknown } {
