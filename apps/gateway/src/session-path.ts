@@ -21,7 +21,7 @@ export const sessionPath: z.ZodType<SessionPath> = z.strictObject({ sessionId })
 
 export const callPath: z.ZodType<CallPath> = z.strictObject({
   sessionId,
-  callId: z.string().min(1).max(400).describe("The call, as `approval.requested` names it."),
+  callId: z.string().min(1).max(1000).describe("The call, as `approval.requested` names it."),
 });
 
 export const unknownSession = (): Refusal => new Refusal(404, "session_unknown", "There is no such session.");

@@ -67,6 +67,9 @@ export interface LoopSettings {
   readonly compaction: { readonly threshold: number | undefined; readonly contextTimeoutMs: number };
 }
 
+/** What a key of every store, a path and an event's id can bear; some gateways pack a model's signature into the id. */
+const callIdPattern = /^[\x21-\x7e]{1,1000}$/;
+
 /** What a step leaves: the turn goes on with the next one, or it ends. */
 type StepEnd = { readonly kind: "next" } | { readonly kind: "end"; readonly ending: TurnEnding | TurnPause };
 
@@ -399,9 +402,9 @@ export class TurnLoop {
     return { kind: "next" };
   }
 
-  /** The provider's id, made unique in the turn: some number their calls from zero in every step, some send none. */
+  /** The provider's id, made unique in the turn: some number calls from zero in every step, send none, or what no key can be. */
   #ownCallId(call: RawToolCall): string {
-    const wanted = call.callId || `call-${this.#stepCount}`;
+    const wanted = callIdPattern.test(call.callId) ? call.callId : `call-${this.#stepCount}`;
     let callId = wanted;
     for (let copy = 2; this.#callIds.has(callId); copy++) callId = `${wanted}-${copy}`;
     this.#callIds.add(callId);

@@ -55,6 +55,22 @@ describe("a tool call", () => {
     });
   });
 
+  it.each([
+    ["a character of code 0", "a\u0000b"],
+    ["half a character", "a\ud800"],
+    ["more than an index can hold", "x".repeat(4000)],
+    ["nothing", ""],
+  ])("has an id of its own where its provider's is %s", async (_what, id) => {
+    const { agent, model } = await bench.agent(
+      [{ calls: [{ id, name: "add", input: { a: 2, b: 3 } }] }, { text: "5" }],
+      {},
+      [add],
+    );
+    expect(await bench.finished(agent.run("s", "2 + 3?"))).toMatchObject({ outcome: "answered" });
+    expect(await resultsOf("s")).toMatchObject([{ callId: "call-1", output: 5 }]);
+    expect(model.requests[1]?.prompt.at(-1)).toMatchObject({ content: [{ toolCallId: "call-1" }] });
+  });
+
   it("rule 7.4: is stored before it runs", async () => {
     let storedRoles: string[] = [];
     const look = defineTool({

@@ -114,7 +114,8 @@ const meanings: readonly Meaning[] = [
     next: "Read the server's log, then repeat.",
   },
   {
-    pattern: /^(2[123]...)$/,
+    // 54: more than a row, an index or a JSON value can hold.
+    pattern: /^(2[123]|54)...$/,
     code: "STORE_CONTRACT",
     what: "what it asked for contradicts what is stored, or cannot be stored",
     next: "This is a fault of the calling program.",
