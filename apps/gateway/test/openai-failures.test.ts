@@ -30,8 +30,12 @@ test.each([
 ])("a stream of $path that the store breaks off says so, and ends", async ({ path, body, last }) => {
   const store = freshStore();
   const gateway = await openGateway([weather], {}, { store });
-  // The first to ask is whoever hands the calls over, in the middle of the stream.
-  vi.spyOn(store.turns, "running").mockImplementationOnce(refused);
+  // Whoever hands the calls over asks in the middle of the stream, of a turn that waits for them.
+  const running = store.turns.running.bind(store.turns);
+  vi.spyOn(store.turns, "running").mockImplementation(async (sessionId) => {
+    const views = await running(sessionId);
+    return views.some(({ turn }) => turn.state === "suspended") ? refused() : views;
+  });
   const answer = await post(`${gateway.url}${path}`, { model, stream: true, ...body }, mine);
   const events = (await answer.text()).split("\n").flatMap((line) => line.match(/^data: (.*)$/)?.[1] ?? []);
   expect(events.join("\n")).toContain("I look.");
