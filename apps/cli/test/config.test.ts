@@ -124,6 +124,32 @@ describe("config.yaml", () => {
       /tools\.fetch_url\.allow_hosts: expected HOST or HOST:PORT/,
     ],
     ["providers: { acme: {} }\n", /providers\.acme: is unknown/],
+    ["models: { a/b: { price: { input: 3 } } }\n", "config.yaml:1: models.a/b.price: needs output; it is left out."],
+    [
+      // What is missing once the wrong part is gone is no second fault.
+      "models: { a/b: { price: { input: cheap } } }\n",
+      'config.yaml:1: models.a/b.price.input: expected number, received string, got "cheap"; models.a/b.price is left out.',
+    ],
+    [
+      "providers:\n  openai:\n    oauth: { token_url: 'https://login.example/token' }\n",
+      "config.yaml:3: providers.openai.oauth: needs client_id; it is left out.",
+    ],
+    [
+      "mcp_servers: { a: { url: nowhere } }\n",
+      'config.yaml:1: mcp_servers.a.url: Invalid URL, got "nowhere"; mcp_servers.a is left out.',
+    ],
+    [
+      "mcp_servers: { a: {} }\n",
+      "config.yaml:1: mcp_servers.a: expected a command or a url, and not both, got {}; it is left out.",
+    ],
+    [
+      "mcp_servers: { a b: { command: x } }\n",
+      'config.yaml:1: mcp_servers.a b: expected a name of 1 to 32 letters, digits, - and single _, got "a b"; it is left out.',
+    ],
+    [
+      "mcp_servers: { a: { command: x, arguments: [y] } }\n",
+      /mcp_servers\.a\.arguments: is unknown and ignored; known here: command, args, env, /,
+    ],
     ["a: [unclosed\n", /config\.yaml:2 is not YAML \(.*\); using the defaults\./],
     ["- a\n", "config.yaml:1 must be a mapping of settings; using the defaults."],
     ["a: 1\na: 2\n", /is not YAML \(Map keys must be unique\)/],

@@ -245,7 +245,10 @@ const configSchema = z.strictObject({
     })
     .prefault({}),
   mcp_servers: z
-    .record(z.string().regex(serverNamePattern), mcpServer)
+    .record(
+      z.string().regex(serverNamePattern, "expected a name of 1 to 32 letters, digits, - and single _"),
+      mcpServer,
+    )
     .default({})
     .describe("MCP servers by name; their tools are named mcp__NAME__TOOL and need approval."),
 });
@@ -278,14 +281,21 @@ function valueAt(raw: unknown, path: readonly PropertyKey[]): unknown {
   );
 }
 
-/** A setting is replaced as a whole: half of a list is not what anybody wrote. */
+/**
+ * A setting is replaced as a whole: half of a list is not what anybody wrote, and what lacks a part that it must have
+ * is not repaired by taking out what is not there.
+ */
 function settingOf(raw: unknown, path: readonly PropertyKey[]): readonly string[] {
   const setting: string[] = [];
   for (const key of path) {
     if (Array.isArray(valueAt(raw, setting))) break;
     setting.push(String(key));
   }
-  return setting;
+  return isMissing(raw, setting) ? setting.slice(0, -1) : setting;
+}
+
+function isMissing(raw: unknown, path: readonly PropertyKey[]): boolean {
+  return path.length > 0 && valueAt(raw, path) === undefined;
 }
 
 function without(raw: Raw, [key = "", ...rest]: readonly string[]): Raw {
@@ -294,18 +304,35 @@ function without(raw: Raw, [key = "", ...rest]: readonly string[]): Raw {
 }
 
 /** What stands in the place of a setting that was wrong; a default may depend on another setting. */
-function insteadOf(config: Config, path: readonly string[]): string {
+function insteadOf(config: Config, parsed: Raw, path: readonly string[]): string {
   const value = valueAt(config, path);
+  if (value === undefined && isMapping(valueAt(parsed, path))) return "it is left out";
   return value === undefined || value === "" || isMapping(value) ? "using the default" : `using ${shown(value)}`;
 }
 
 function knownKeysAt(path: readonly PropertyKey[]): string {
-  const properties = path.flatMap((key) => ["properties", key]);
-  return Object.keys((valueAt(configJsonSchema(), [...properties, "properties"]) as Raw | undefined) ?? {}).join(", ");
+  const schema = path.reduce<unknown>(
+    (section, key) => valueAt(section, ["properties", key]) ?? valueAt(section, ["additionalProperties"]),
+    configJsonSchema(),
+  );
+  return Object.keys((valueAt(schema, ["properties"]) as Raw | undefined) ?? {}).join(", ");
 }
 
 /** A key that an issue is about; where its value is replaced, by what is told once that is known. */
 type SchemaFinding = ConfigFinding & { readonly path: readonly string[]; readonly isReplaced: boolean };
+
+const expectationOf = ({ message }: Pick<Issue, "message">): string => message.replace(/^[A-Z][\w ]*: /, "");
+
+function wrongValue(raw: Raw, issue: Issue): string {
+  const { path } = issue;
+  if (issue.code === "invalid_key") {
+    const [ofName] = issue.issues;
+    return `${expectationOf(ofName ?? issue)}, got ${shown(path.at(-1))}`;
+  }
+  const value = valueAt(raw, path);
+  if (value !== undefined) return `${expectationOf(issue)}, got ${shown(value)}`;
+  return `needs ${String(path.at(-1))}`;
+}
 
 function findingsOf(raw: Raw, issue: Issue): readonly SchemaFinding[] {
   if (issue.code === "unrecognized_keys") {
@@ -316,15 +343,7 @@ function findingsOf(raw: Raw, issue: Issue): readonly SchemaFinding[] {
     });
   }
   const path = settingOf(raw, issue.path);
-  const expectation = issue.message.replace(/^[A-Z][\w ]*: /, "");
-  return [
-    {
-      path,
-      key: path.join("."),
-      message: `${expectation}, got ${shown(valueAt(raw, issue.path))}`,
-      isReplaced: true,
-    },
-  ];
+  return [{ path, key: path.join("."), message: wrongValue(raw, issue), isReplaced: true }];
 }
 
 /**
@@ -420,12 +439,18 @@ export function checkConfig(parsed: Readonly<Record<string, unknown>>): CheckedC
       const config = completed(result.data);
       const told = [...findings.values()].map((finding): ConfigFinding => {
         const path = replaced.get(finding.key);
-        return path ? { ...finding, message: `${finding.message}; ${insteadOf(config, path)}` } : finding;
+        if (!path) return finding;
+        const whole = path.join(".");
+        const instead = whole === finding.key ? insteadOf(config, parsed, path) : `${whole} is left out`;
+        return { ...finding, message: `${finding.message}; ${instead}` };
       });
       return { config, configured: raw, findings: told };
     }
     for (const { path, key, message, isReplaced } of result.error.issues.flatMap((issue) => findingsOf(raw, issue))) {
-      if (!findings.has(key)) {
+      // What does without a part that was wrong is no second fault: the part's finding says what came of it.
+      const causes = isReplaced ? [...replaced.keys()].filter((inner) => inner.startsWith(`${key}.`)) : [];
+      for (const cause of causes) replaced.set(cause, path);
+      if (causes.length === 0 && !findings.has(key)) {
         findings.set(key, { key, message });
         if (isReplaced) replaced.set(key, path);
       }
