@@ -10,6 +10,14 @@ export function endOfStoreFailure(error: unknown): CallEnd {
   return { outcome: "failed", reason: "INTERNAL", detail: messageOf(error) };
 }
 
+/** The store failed behind the message's acceptance, and does not take the message back: to repeat it is to run it twice. */
+export function endThoughStored(error: unknown): CallEnd {
+  const { detail, ...end } = endOfStoreFailure(error);
+  const stored =
+    "The message itself had been stored and could not be taken back: it runs when the session is used next, so do not send it again.";
+  return { ...end, detail: `${detail} ${stored}` };
+}
+
 /** A soft stop of a call whose input waits. */
 export const leftInQueue: CallEnd = {
   outcome: "queued",

@@ -1,6 +1,6 @@
 import type { Host } from "@turnkeeper/kernel";
 import type { Runner, StateStore, SuspendedTurn } from "@turnkeeper/state-store";
-import { busyEnd, endOfStoreFailure, leftInQueue, leftSuspended, shutDownEnd } from "./call-end.ts";
+import { busyEnd, endOfStoreFailure, endThoughStored, leftInQueue, leftSuspended, shutDownEnd } from "./call-end.ts";
 import { reportDefect } from "./defect.ts";
 import type { HolderView } from "./events.ts";
 import type { CallEnd, StopOptions, TurnCall } from "./turn-call.ts";
@@ -114,14 +114,14 @@ export class WaitingCalls {
 
   /**
    * The store failed while they waited. They are told so, and their inputs are withdrawn: what a caller was told has
-   * failed must not run later. Where the store does not take even that, they become orphans or stay.
+   * failed must not run later. Where the store does not take even that, they become orphans or stay, and that is told.
    */
   async fail(error: unknown): Promise<void> {
     // One that was told its end is not among them.
     for (const call of this.#takeAll().filter(({ isFinished }) => !isFinished)) {
       const withdrawn = await this.#withdrawInput(call, "cancelled").catch(() => undefined);
       if (withdrawn?.kind === "taken" || withdrawn?.kind === "settled") this.#deps.follow(call);
-      else call.finish(endOfStoreFailure(error));
+      else call.finish(withdrawn ? endOfStoreFailure(error) : endThoughStored(error));
     }
   }
 
@@ -199,7 +199,7 @@ export class WaitingCalls {
       if (this.isEmpty) this.#deps.callBackRequest();
     } catch (error) {
       // The input may still be in the queue, so this runner goes on competing for it; the caller is told what failed.
-      call.finish(endOfStoreFailure(error));
+      call.finish(endThoughStored(error));
     }
   }
 }

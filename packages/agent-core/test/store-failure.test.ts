@@ -286,3 +286,24 @@ describe("rule 7.5: a store that fails under a turn ends it, and what it had pro
     expect(await rolesOf(false)).toEqual(["user", "notice", "user", "assistant"]);
   });
 });
+
+describe("a store that fails once the message is stored, before its turn begins", () => {
+  it.each([
+    { withdraws: true, told: expect.not.stringContaining("do not send it again"), left: "cancelled" },
+    { withdraws: false, told: expect.stringMatching(/disk is full\. .* do not send it again\.$/), left: undefined },
+  ])("takes the message back, or says that it still runs ($withdraws)", async ({ withdraws, told, left }) => {
+    const { inbox, leases } = bench.store;
+    const full = (): never => {
+      throw new CodedError("STORE_FULL", "Could not acquire session s: the disk is full.");
+    };
+    leases.acquire = async () => full();
+    if (!withdraws) inbox.withdraw = async () => full();
+    const { agent } = await bench.agent([{ text: "never said" }]);
+    const finished = await bench.finished(agent.run("s", "hello", { inputId: "one" }));
+    expect(finished).toMatchObject({ outcome: "failed", reason: "STORE_FULL", detail: told });
+    const records = await bench.store.sessions.records("s");
+    expect(records?.inputs).toMatchObject([
+      left === undefined ? { state: "pending" } : { state: "settled", end: left },
+    ]);
+  });
+});
