@@ -1,5 +1,5 @@
 import type { Agent, AgentOptions } from "@turnkeeper/agent-core";
-import { systemHost } from "@turnkeeper/kernel";
+import { CodedError, systemHost } from "@turnkeeper/kernel";
 import type { ResolvedModel } from "@turnkeeper/models";
 import type { StateStore } from "@turnkeeper/state-store";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
@@ -10,12 +10,14 @@ import { complain } from "./command-io.ts";
 import type { CommandIo } from "./command-io.ts";
 import { defaultConfig } from "./config/config.ts";
 import type { Config, DelegationConfig } from "./config/config.ts";
+import { exitCode } from "./exit-code.ts";
 import { endLeftProcesses } from "./left-processes.ts";
 import { messageBytesMax } from "./message.ts";
 import { chooseModel, modelNote, openModel, openTitleModel } from "./model-choice.ts";
 import type { ModelChoice, ModelDeps } from "./model-choice.ts";
 import { workingFolderOf } from "./places.ts";
 import { socketFolderOf } from "./store-location.ts";
+import { StopLadder } from "./stop-ladder.ts";
 import { openToolSet } from "./tool-set.ts";
 import type { Audience } from "./tool-set.ts";
 
@@ -127,6 +129,8 @@ export interface AgentUse {
   readonly yes?: boolean | undefined;
   /** Told what a rule denies. Default: a line on stderr. */
   readonly note?: (text: string) => void;
+  /** Ends the set-up, where it waits for somebody else: `CALL_INTERRUPTED`. */
+  readonly stop?: AbortSignal;
 }
 
 /** Resolves the model first: a wrong name or a missing key is told before anything is made. */
@@ -147,11 +151,11 @@ export async function seatAgent(
   context: CommandContext,
   seat: Seat,
   model: ResolvedModel,
-  { audience = "terminal", yes, note = (text) => complain(io, text.trim()) }: AgentUse,
+  { audience = "terminal", yes, note = (text) => complain(io, text.trim()), stop }: AgentUse,
 ): Promise<SeatedAgent> {
   const { createAgent } = await import("@turnkeeper/agent-core");
   const { config } = context;
-  const toolSet = await openToolSet(io, context, audience);
+  const toolSet = await openToolSet(io, context, { audience, stop });
   const { tools, policy } = toolSet;
   const { model: titleModel, complaint } = await openTitleModel(config, modelDepsOf(io, context));
   if (complaint !== undefined) complain(io, complaint);
@@ -211,8 +215,36 @@ export async function setUpAgent(
   });
   const model = await openChosenModel(io, context, choice);
   const seat = await takeSeat(context, use.audience ?? "terminal");
-  const seated = await seatAgent(io, context, seat, model, use);
+  const seated = await seatAgent(io, context, seat, model, use).catch(async (error: unknown) => {
+    await closeAll([() => model.close(), () => seat.close()]);
+    throw error;
+  });
   const note = modelNote(choice, model, config);
   if (note !== undefined) complain(io, note);
   return { context, seat, seated };
+}
+
+/**
+ * The same; nothing, and all of it closed again, where a stop comes first: what somebody else has to start may not start
+ * at all. A second press ends the process.
+ */
+export async function setUpUnlessStopped(
+  io: CommandIo,
+  flags: CommonFlags & { readonly model?: string },
+  use: AgentUse = {},
+): Promise<AgentSetUp | undefined> {
+  const asked = new AbortController();
+  const stop = (): void => asked.abort();
+  const ladder = new StopLadder(io, { soft: stop, hard: () => io.exitNow(exitCode.interrupted), shutdown: stop });
+  try {
+    const setUp = await setUpAgent(io, flags, { ...use, stop: asked.signal });
+    if (!asked.signal.aborted) return setUp;
+    await closeAll([() => setUp.seat.close(), () => setUp.seated.close()]);
+    return undefined;
+  } catch (error) {
+    if (asked.signal.aborted && CodedError.is(error, "CALL_INTERRUPTED")) return undefined;
+    throw error;
+  } finally {
+    ladder.dispose();
+  }
 }

@@ -18,8 +18,8 @@ export class EarlyStop implements StopSteps {
     this.#sessionId = sessionId;
   }
 
-  get isAsked(): boolean {
-    return this.#asked.signal.aborted;
+  get signal(): AbortSignal {
+    return this.#asked.signal;
   }
 
   soft(): void {

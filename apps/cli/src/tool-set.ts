@@ -31,7 +31,11 @@ function isForHttp(name: string, { gateway }: Config): boolean {
 }
 
 /** Starts the MCP servers, where there are any, and tells of those that do not start. */
-export async function openToolSet(io: CommandIo, context: CommandContext, audience: Audience): Promise<ToolSet> {
+export async function openToolSet(
+  io: CommandIo,
+  context: CommandContext,
+  { audience, stop }: { readonly audience: Audience; readonly stop?: AbortSignal | undefined },
+): Promise<ToolSet> {
   const { approvalPolicy, builtinTools } = await import("@turnkeeper/tools");
   const { tools } = context.config;
   // A tool that opened the store's file would cancel SQLite's locks on it in this process.
@@ -53,7 +57,7 @@ export async function openToolSet(io: CommandIo, context: CommandContext, audien
   const isOffered = ({ name }: AnyTool): boolean => audience === "terminal" || isForHttp(name, context.config);
   const mayHaveServers =
     audience === "terminal" || context.config.gateway.tools.some((name) => name.startsWith("mcp__"));
-  const servers = mayHaveServers ? await startServers(io, context) : noServers;
+  const servers = mayHaveServers ? await startServers(io, context, stop) : noServers;
   const offered = [...all.filter(({ name }) => enabled.has(name)), ...servers.tools].filter(isOffered);
   return {
     policy,
@@ -64,14 +68,25 @@ export async function openToolSet(io: CommandIo, context: CommandContext, audien
 
 const noServers: Pick<ToolSet, "tools" | "close"> = { tools: [], close: () => Promise.resolve() };
 
-async function startServers(io: CommandIo, { config }: CommandContext): Promise<Pick<ToolSet, "tools" | "close">> {
+/** So long nobody wonders why nothing happens. */
+const quietMs = 2_000;
+
+async function startServers(
+  io: CommandIo,
+  { config }: CommandContext,
+  stop: AbortSignal | undefined,
+): Promise<Pick<ToolSet, "tools" | "close">> {
   const configured = Object.entries(config.mcp_servers);
   if (configured.length === 0) return noServers;
   const { connectMcpServers } = await import("@turnkeeper/tools/mcp");
+  const starting = new Set(configured.map(([name]) => name));
+  const cancel = systemHost.timers.after(quietMs, () => {
+    complain(io, `Waiting for MCP servers to start: ${printable([...starting].join(", "))}.`);
+  });
   const servers = await connectMcpServers(
-    { host: systemHost, environment: io.environment },
+    { host: systemHost, environment: io.environment, stop, onSettled: (name) => void starting.delete(name) },
     Object.fromEntries(configured.map(([name, server]) => [name, serverOptionsOf(server, io)])),
-  );
+  ).finally(cancel);
   for (const { server, message } of servers.failures)
     complain(io, `MCP server ${printable(server)}: ${printable(message)}`);
   return servers;

@@ -47,7 +47,10 @@ it("gives HTTP sessions no tools but those that gateway.tools names", async () =
       store: { path: path.resolve("state.db") },
       loaded: { file: "config.yaml" },
     } as unknown as CommandContext;
-    await using set = { value: await openToolSet(io, context, "http"), [Symbol.asyncDispose]: () => Promise.resolve() };
+    await using set = {
+      value: await openToolSet(io, context, { audience: "http" }),
+      [Symbol.asyncDispose]: () => Promise.resolve(),
+    };
     return set.value.tools.map(({ name }) => name);
   };
   expect(await namesWith([])).toEqual([]);

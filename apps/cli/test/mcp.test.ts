@@ -1,8 +1,8 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, it } from "vitest";
-import { eventsOf, makeHome, runCli } from "./outside/built-cli.ts";
+import { describe, expect, it } from "vitest";
+import { eventsOf, makeHome, runCli, startCli } from "./outside/built-cli.ts";
 import { compatibleConfig, openAiCall, openAiText, serveModel } from "./outside/model-server.ts";
 
 const program = JSON.stringify([fileURLToPath(new URL("outside/mcp-server.mjs", import.meta.url))]);
@@ -39,4 +39,27 @@ it("a wrong server in the settings is told and left out", async () => {
   expect(result.code).toBe(0);
   expect(result.stderr).toMatch(/mcp_servers\.a: expected a command or a url, and not both/);
   expect(result.stderr).toMatch(/mcp_servers\.b__c/);
+});
+
+describe("a server that does not start", () => {
+  it.each([
+    { args: ["run", "go"], signal: "SIGINT", code: 130, told: "cancelled (user-stop)" },
+    { args: ["chat"], signal: "SIGTERM", code: 130, told: "" },
+    { args: ["gateway", "--port", "0"], signal: "SIGTERM", code: 0, told: "" },
+  ] as const)(
+    "is told of, and keeps nobody from stopping $args.0",
+    async ({ args, signal, code, told }) => {
+      const server = `mute: { command: ${node}, args: [${program.slice(1, -1)}, mute], start_timeout_s: 600 }`;
+      const home = makeHome(`model: demo/echo\nmcp_servers: { ${server} }\ngateway: { tools: ["mcp__*"] }\n`);
+      const cli = startCli(args, { home, stdin: null });
+      await cli.sees(/Waiting for MCP servers to start: mute\./, "stderr");
+      const file = path.join(home, "server.pid");
+      await expect.poll(() => existsSync(file) && readFileSync(file, "utf8"), { timeout: 60_000 }).toMatch(/^\d+$/);
+      cli.child.kill(signal);
+      const ended = await cli.ended;
+      expect(ended).toMatchObject({ code, signal: null, stderr: expect.stringContaining(told) });
+      expect(isRunning(Number(readFileSync(file, "utf8")))).toBe(false);
+    },
+    120_000,
+  );
 });

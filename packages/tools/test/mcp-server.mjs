@@ -45,7 +45,7 @@ const calls = {
   echo: (id, { text }) => say({ id, result: { content: [{ type: "text", text: String(text) }] } }),
   fail: (id) => say({ id, result: { isError: true, content: [{ type: "text", text: "It cannot be done." }] } }),
   hang: () => {},
-  die: () => process.exit(1),
+  die: () => process.stderr.write("out of luck\n", () => process.exit(1)),
   flood: (id) => say({ id, result: { content: [{ type: "text", text: "f".repeat(3_000_000) }] } }),
   nonsense: (id) => say({ id, result: { content: "no list" } }),
   steps: (id, _input, { progressToken }) => {

@@ -121,7 +121,10 @@ test("a call that reports progress may take longer than its limit", async () => 
 test("a server that died in a call is started again by a later one, and not before its pause", async () => {
   const { call, processIds } = await stand("good");
   const error = await rejection(call("die"));
-  expect(error).toMatchObject({ code: "MCP_FAILED" });
+  expect(error).toMatchObject({
+    code: "MCP_FAILED",
+    message: 'The MCP server "test" failed at die: It ended. It said: out of luck. The call may have had its effect.',
+  });
   const early = await rejection(call("echo", { text: "x" }));
   expect(early).toMatchObject({ code: "MCP_UNAVAILABLE" });
   expect(early.message).toContain("may be tried again in 1 s");
@@ -130,8 +133,8 @@ test("a server that died in a call is started again by a later one, and not befo
 });
 
 test.each([
-  ["never answers", "mute", "did not"],
-  ["dies at once", "dies", "no licence"],
+  ["never answers", "mute", 'The MCP server "bad" did not start and name its tools within 1.5 s.'],
+  ["dies at once", "dies", "cannot be used: It ended before it had started. It said: no licence."],
 ])("a server that %s is a failure within its bound, and keeps no other waiting", async (_name, way, told) => {
   const bench = await workbench();
   const servers = await connectMcpServers(
@@ -139,14 +142,48 @@ test.each([
     {
       bad: { command: process.execPath, args: [script, way], startTimeoutMs: 1_500 },
       missing: { command: "no-such-program-anywhere" },
+      down: { url: "http://127.0.0.1:1/mcp" },
       good: { command: process.execPath, args: [script] },
     },
   );
   onTestFinished(() => servers.close());
-  expect(servers.failures.map(({ server }) => server).toSorted()).toEqual(["bad", "missing"]);
-  expect(servers.failures.find(({ server }) => server === "bad")?.message).toContain(told);
+  expect(Object.fromEntries(servers.failures.map(({ server, message }) => [server, message]))).toEqual({
+    bad: expect.stringContaining(told),
+    missing: expect.stringContaining('Its command "no-such-program-anywhere" does not exist; check its settings.'),
+    down: expect.stringMatching(/could not be reached at 127\.0\.0\.1:1 \([\w ]+\); check that it runs, and its url\./),
+  });
   const echo = servers.tools.find(({ name }) => name === "mcp__good__echo") as ToolDefinition;
   expect(await echo.execute({ text: "x" }, bench.context)).toBe("x");
+});
+
+test.runIf(hasProcessTable)("a stop while servers start ends the start, and all of them", async () => {
+  const bench = await workbench();
+  const logs = ["mute", "good"].map((way) => path.join(bench.folder, way));
+  const [mute = "", good = ""] = logs;
+  const settled: string[] = [];
+  const stop = new AbortController();
+  const starting = connectMcpServers(
+    {
+      host: systemHost,
+      environment,
+      stop: stop.signal,
+      onSettled: (server) => {
+        settled.push(server);
+        if (server === "good") stop.abort();
+      },
+    },
+    {
+      mute: { command: process.execPath, args: [script, "mute", mute] },
+      good: { command: process.execPath, args: [script, "good", good] },
+    },
+  );
+  expect(await rejection(starting)).toMatchObject({ code: "CALL_INTERRUPTED" });
+  expect(settled).toEqual(["good", "mute"]);
+  for (const log of logs) {
+    const started = existsSync(log) ? Number(/^pid (\d+)/.exec(await readFile(log, "utf8"))?.[1]) : undefined;
+    if (started !== undefined) expect(isRunning(started)).toBe(false);
+  }
+  expect(getEventListeners(stop.signal, "abort")).toEqual([]);
 });
 
 test("a server that prints other things to its stdout is understood all the same", async () => {

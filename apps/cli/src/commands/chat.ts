@@ -1,7 +1,7 @@
 import { checkedSessionId } from "@turnkeeper/agent-core";
 import type { TurnFinished } from "@turnkeeper/agent-core";
 import { systemHost } from "@turnkeeper/kernel";
-import { setUpAgent } from "../agent-set-up.ts";
+import { setUpUnlessStopped } from "../agent-set-up.ts";
 import { approvalOf, Questions } from "../approval.ts";
 import type { AskLine } from "../approval.ts";
 import { chatByHand } from "../chat/by-hand.ts";
@@ -13,6 +13,7 @@ import type { CommandIo } from "../command-io.ts";
 import { Screen } from "../display/screen.ts";
 import { JsonLinesView, TextView } from "../display/turn-view.ts";
 import type { TurnView } from "../display/turn-view.ts";
+import { exitCode } from "../exit-code.ts";
 import { leaveQueue, runQueue } from "../leaving.ts";
 import { tellNextStep } from "../next-step.ts";
 import { StopLadder } from "../stop-ladder.ts";
@@ -47,7 +48,9 @@ export async function chat(io: CommandIo, flags: TurnFlags): Promise<number> {
   const sessionId = flags.session === undefined ? systemHost.random.id() : checkedSessionId(flags.session);
   const screen = new Screen({ stdout: io.stdout, stderr: io.stderr, host: systemHost });
   const use = { yes: flags.yes, note: (line: string) => screen.note(line) };
-  const { context, seat, seated } = await setUpAgent(io, flags, use);
+  const setUp = await setUpUnlessStopped(io, flags, use);
+  if (!setUp) return exitCode.interrupted;
+  const { context, seat, seated } = setUp;
 
   const isByHand = io.stdin.isTTY && io.stdout.isTerminal;
   // The line that questions are answered on is there once the conversation is.

@@ -1,7 +1,7 @@
 import type { Agent } from "@turnkeeper/agent-core";
 import type { GatewayOptions } from "@turnkeeper/gateway";
 import { systemHost } from "@turnkeeper/kernel";
-import { setUpAgent } from "../agent-set-up.ts";
+import { setUpUnlessStopped } from "../agent-set-up.ts";
 import { closeAll } from "../command-context.ts";
 import type { CommonFlags } from "../command-context.ts";
 import type { CommandIo } from "../command-io.ts";
@@ -28,7 +28,9 @@ function optionsOf(io: CommandIo, config: GatewayConfig, flags: GatewayFlags): G
 
 /** `turnkeeper gateway`: serves the store until SIGTERM or Ctrl-C, then drains. */
 export async function gateway(io: CommandIo, flags: GatewayFlags): Promise<number> {
-  const { context, seat, seated } = await setUpAgent(io, flags, { audience: "http" });
+  const setUp = await setUpUnlessStopped(io, flags, { audience: "http" });
+  if (!setUp) return exitCode.ok;
+  const { context, seat, seated } = setUp;
   let telemetry: Telemetry | undefined;
   try {
     telemetry = await openTelemetry(io, context.config, seated.agent);

@@ -1,5 +1,5 @@
 import { checkedSessionId } from "@turnkeeper/agent-core";
-import { systemHost } from "@turnkeeper/kernel";
+import { CodedError, systemHost } from "@turnkeeper/kernel";
 import { setUpAgent } from "../agent-set-up.ts";
 import { approvalOf, Questions, terminalAsker } from "../approval.ts";
 import { closeAll } from "../command-context.ts";
@@ -37,12 +37,18 @@ export async function run(io: CommandIo, message: string | undefined, flags: Tur
   try {
     const text = await early.unlessAsked(readMessage(io, message));
     if (text === undefined) return early.tell();
-    const { context, seat, seated } = await setUpAgent(io, flags, {
+    const setUp = await setUpAgent(io, flags, {
       yes: flags.yes,
       note: (line) => screen.note(line),
+      stop: early.signal,
+    }).catch((error: unknown) => {
+      if (early.signal.aborted && CodedError.is(error, "CALL_INTERRUPTED")) return undefined;
+      throw error;
     });
+    if (!setUp) return early.tell();
+    const { context, seat, seated } = setUp;
     close = () => closeAll([() => seat.close(), () => seated.close()]);
-    if (early.isAsked) return early.tell();
+    if (early.signal.aborted) return early.tell();
 
     const questions = ask && new Questions({ screen, ask, agent: () => seated.agent });
     if (flags.session === undefined && io.stderr.isTerminal) screen.note(screen.noteStyle.dim(`Session ${sessionId}`));

@@ -1,4 +1,4 @@
-// An MCP server with one tool, for tests: it notes its process id, and answers what it is told.
+// An MCP server with one tool, for tests: it notes its process id, and answers what it is told; nothing as "mute".
 import { writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
@@ -14,8 +14,10 @@ const answers = {
     content: [{ type: "text", text: `${text}, key=${process.env.OPENAI_API_KEY}` }],
   }),
 };
-createInterface({ input: process.stdin }).on("line", (line) => {
-  const { id, method, params } = JSON.parse(line);
-  const result = answers[method]?.(params);
-  if (result) process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id, result })}\n`);
-});
+if (process.argv[2] === "mute") setInterval(() => {}, 60_000);
+else
+  createInterface({ input: process.stdin }).on("line", (line) => {
+    const { id, method, params } = JSON.parse(line);
+    const result = answers[method]?.(params);
+    if (result) process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id, result })}\n`);
+  });

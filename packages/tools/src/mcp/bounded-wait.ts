@@ -1,6 +1,12 @@
 import { setMaxListeners } from "node:events";
 import type { Host } from "@turnkeeper/kernel";
 
+/** What a wait that is over was ended by. */
+export interface WaitReasons {
+  readonly timeout: () => Error;
+  readonly interrupt: () => Error;
+}
+
 /** A limit of time that may be pushed back, and a signal: whichever comes first aborts `signal` with its reason. */
 export class BoundedWait {
   readonly #host: Host;
@@ -10,12 +16,7 @@ export class BoundedWait {
   readonly #disposeListener: () => void;
   #cancelTimer: () => void;
 
-  constructor(
-    host: Host,
-    timeoutMs: number,
-    reasons: { readonly timeout: () => Error; readonly interrupt: () => Error },
-    interrupt?: AbortSignal,
-  ) {
+  constructor(host: Host, timeoutMs: number, reasons: WaitReasons, interrupt?: AbortSignal) {
     this.#host = host;
     this.#timeoutMs = timeoutMs;
     this.#timeoutReason = reasons.timeout;

@@ -14,6 +14,10 @@ export interface McpDeps {
   readonly host: Host;
   /** What servers get a part of: `process.env` of an app. */
   readonly environment: Environment;
+  /** Ends the start: what has started is closed, and the call rejects with `CALL_INTERRUPTED`. */
+  readonly stop?: AbortSignal | undefined;
+  /** Told as each server has started, or will not: for who shows whom the others wait for. */
+  readonly onSettled?: ((server: string) => void) | undefined;
 }
 
 /** A server, or one of its tools, that cannot be used; the others can. */
@@ -40,8 +44,8 @@ const marginMs = 10_000;
 /**
  * Starts MCP servers, all at once and each within its bound, and makes their tools ours.
  *
- * A server that does not start is a failure, and keeps nobody waiting; one that dies is started again by the next call,
- * after a pause that doubles with each failure. A stop of the turn is handed on to the server. What servers say of
+ * A server that does not start within its bound is a failure, and the others are there; one that dies is started again by
+ * the next call, after a pause that doubles with each failure. A stop of the turn is handed on to the server. What servers say of
  * their tools is not trusted: every call needs approval. Throws `OPTION_INVALID`; calls reject with `MCP_UNAVAILABLE`,
  * `MCP_FAILED`, `CALL_INTERRUPTED`.
  */
@@ -63,13 +67,22 @@ export async function connectMcpServers(
     resolved.map(async ({ name, options }) => {
       const connection = new ServerConnection(deps, name, options);
       try {
-        return { connection, options, tools: await connection.listTools() };
+        return { connection, options, tools: await connection.listTools(deps.stop) };
       } catch (error) {
         const message = messageOf(error);
         return { connection, options, tools: [], message };
+      } finally {
+        deps.onSettled?.(name);
       }
     }),
   );
+  const close = async (): Promise<void> => {
+    await Promise.all(started.map(({ connection }) => connection.close()));
+  };
+  if (deps.stop?.aborted === true) {
+    await close();
+    throw toolError("CALL_INTERRUPTED", "The MCP servers were stopped before all had started.");
+  }
   const names = new ToolNames();
   const failures: McpFailure[] = [];
   const tools: AnyTool[] = [];
@@ -91,9 +104,6 @@ export async function connectMcpServers(
       });
     }
   }
-  const close = async (): Promise<void> => {
-    await Promise.all(started.map(({ connection }) => connection.close()));
-  };
   return { tools, failures, close, [Symbol.asyncDispose]: close };
 }
 

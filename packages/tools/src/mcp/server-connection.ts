@@ -23,7 +23,9 @@ import { childEnvironment } from "../child-environment.ts";
 import type { Environment } from "../child-environment.ts";
 import { toolError } from "../errors.ts";
 import { BoundedWait } from "./bounded-wait.ts";
+import type { WaitReasons } from "./bounded-wait.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
+import { failureText, isConnectionClosed } from "./server-failure.ts";
 import { ServerProcess } from "./server-process.ts";
 import type { ResolvedMcpServerOptions } from "./server-options.ts";
 
@@ -68,9 +70,10 @@ export class ServerConnection {
     this.#options = options;
   }
 
-  async listTools(): Promise<readonly Tool[]> {
+  /** Starts the server. A stop ends the wait, and leaves it to the caller to close what has started. */
+  async listTools(stop?: AbortSignal): Promise<readonly Tool[]> {
     const { startTimeoutMs } = this.#options;
-    using wait = new BoundedWait(this.#deps.host, startTimeoutMs, this.#reasons(startTimeoutMs, "name its tools"));
+    using wait = new BoundedWait(this.#deps.host, startTimeoutMs, this.#startReasons(), stop);
     const client = await wait.of(this.#connected());
     const tools: Tool[] = [];
     let cursor: string | undefined;
@@ -92,7 +95,7 @@ export class ServerConnection {
     using wait = new BoundedWait(
       this.#deps.host,
       callTimeoutMs,
-      this.#reasons(callTimeoutMs, `answer ${name}`),
+      this.#callReasons(`answer ${name}`, callTimeoutMs),
       signal,
     );
     const client = await wait.of(this.#connected());
@@ -114,8 +117,11 @@ export class ServerConnection {
       // The SDK, which hears the signal too, puts words of its own around the reason.
       if (wait.signal.aborted) throw wait.signal.reason;
       if (CodedError.is(error)) throw error;
-      const reason = messageOf(error);
-      throw toolError("MCP_FAILED", `The MCP server ${JSON.stringify(this.name)} failed at ${name}: ${reason}`, error);
+      const failed = `The MCP server ${JSON.stringify(this.name)} failed at ${name}:`;
+      const state = this.#state;
+      const hasEnded = isConnectionClosed(error) && state.kind === "down";
+      const reason = hasEnded ? `${state.reason} The call may have had its effect.` : messageOf(error);
+      throw toolError("MCP_FAILED", `${failed} ${reason}`, error);
     }
   }
 
@@ -156,7 +162,7 @@ export class ServerConnection {
     // What it complains of out of turn is in its own log; what matters comes as the failure of a call.
     client.onerror = () => undefined;
     try {
-      using wait = new BoundedWait(this.#deps.host, startTimeoutMs, this.#reasons(startTimeoutMs, "start"));
+      using wait = new BoundedWait(this.#deps.host, startTimeoutMs, this.#startReasons());
       await wait.of(client.connect(transport, { signal: wait.signal, timeout: noTimeoutMs }));
     } catch (error) {
       await transport.close();
@@ -177,8 +183,7 @@ export class ServerConnection {
 
   #wentDown(cause: unknown, transport: Transport): CodedError {
     const said = transport instanceof ServerProcess ? transport.errorText : "";
-    const told = messageOf(cause);
-    const reason = said === "" ? told : `${told} It said: ${said}`;
+    const reason = failureText(cause, said, this.#options);
     this.#failureCount += 1;
     const pauseMs = Math.min(firstPauseMs * 2 ** (this.#failureCount - 1), longestPauseMs);
     if (this.#state.kind !== "closed") {
@@ -191,7 +196,7 @@ export class ServerConnection {
   /** A call went unanswered: a server that is busy with it answers a ping, one that hangs is ended. */
   async #endUnlessAlive(client: Client): Promise<void> {
     try {
-      using wait = new BoundedWait(this.#deps.host, pingTimeoutMs, this.#reasons(pingTimeoutMs, "answer a ping"));
+      using wait = new BoundedWait(this.#deps.host, pingTimeoutMs, this.#callReasons("answer a ping", pingTimeoutMs));
       await wait.of(client.ping({ signal: wait.signal, timeout: noTimeoutMs }));
     } catch {
       await client.close();
@@ -219,7 +224,17 @@ export class ServerConnection {
     return transport as Transport;
   }
 
-  #reasons(ms: number, attempt: string): { readonly timeout: () => Error; readonly interrupt: () => Error } {
+  #startReasons(): WaitReasons {
+    const shown = JSON.stringify(this.name);
+    const seconds = this.#options.startTimeoutMs / 1_000;
+    return {
+      timeout: () =>
+        toolError("MCP_UNAVAILABLE", `The MCP server ${shown} did not start and name its tools within ${seconds} s.`),
+      interrupt: () => toolError("CALL_INTERRUPTED", `The MCP server ${shown} was stopped before it had started.`),
+    };
+  }
+
+  #callReasons(attempt: string, ms: number): WaitReasons {
     const shown = JSON.stringify(this.name);
     return {
       timeout: () =>
