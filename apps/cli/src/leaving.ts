@@ -9,7 +9,9 @@ const queueNoticeMs = 300;
 export async function runQueue({ agent }: SeatedAgent, screen: Screen): Promise<void> {
   const cancel = systemHost.timers.after(queueNoticeMs, () => {
     screen.note(
-      screen.noteStyle.dim("Running what is queued on this session before leaving; Ctrl-C leaves the rest to others."),
+      screen.noteStyle.dim(
+        "Finishing what is queued or still ends on this session before leaving; Ctrl-C leaves the rest to others.",
+      ),
     );
   });
   await agent.idle();

@@ -25,7 +25,7 @@ async function withQueue(): Promise<{ readonly home: string; readonly run: Runni
   for (const text of ["second", "third"])
     expect(await runInside(["run", text, "--session", "s", "--on-busy", "queue"], { home })).toMatchObject({ code: 0 });
   own.open();
-  await run.sees(/Running what is queued on this session before leaving/, "stderr");
+  await run.sees(/Finishing what is queued or still ends on this session before leaving/, "stderr");
   await vi.waitFor(() => expect(server.requests).toHaveLength(2), { timeout: 20_000 });
   run.child.kill("SIGINT");
   await run.sees(/The rest is left to others/, "stderr");

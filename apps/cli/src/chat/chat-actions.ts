@@ -5,6 +5,7 @@ import { cliError } from "../cli-error.ts";
 import { contextLines } from "../display/context-text.ts";
 import { sessionLines } from "../display/session-lines.ts";
 import { stateLines } from "../display/session-state-text.ts";
+import { counted } from "../display/count-text.ts";
 import { clipped } from "../display/style.ts";
 import { entryText } from "../display/transcript-text.ts";
 import type { ChatActions } from "./chat-command.ts";
@@ -52,7 +53,7 @@ export function chatActions(parts: ChatParts): ChatActions {
         throw cliError("NOT_FOUND", `There is no session ${sessionId}; /resume lists those that are there.`);
       conversation.sessionId = sessionId;
       const title = session.title === undefined ? "" : `: ${clipped(session.title, titleWidth)}`;
-      say(`Session ${sessionId}, ${session.entryCount} entries so far${title}`);
+      say(`Session ${sessionId}, ${counted(session.entryCount, "entry", "entries")} so far${title}`);
       const { entries } = await seat.store.transcript.load(sessionId, { all: true, limit: recalledEntriesMax });
       const { noteStyle, stderr } = screen;
       for (const entry of entries) for (const line of lastLines(entryText(entry, noteStyle, stderr.columns))) say(line);

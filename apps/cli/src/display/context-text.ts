@@ -8,7 +8,7 @@ function seenLine({ entryCounts }: ContextUsage): string {
   const roles = Object.entries(entryCounts);
   const total = roles.reduce((sum, [, count]) => sum + count, 0);
   if (total === 0) return "The model sees nothing of it yet.";
-  return `The model sees ${total} entries (${roles.map(([role, count]) => `${count} ${role}`).join(", ")}).`;
+  return `The model sees ${counted(total, "entry", "entries")} (${roles.map(([role, count]) => `${count} ${role}`).join(", ")}).`;
 }
 
 function usedLine({ usedTokens, anchor, windowTokens }: ContextUsage): string {
@@ -20,7 +20,7 @@ function usedLine({ usedTokens, anchor, windowTokens }: ContextUsage): string {
   const source = {
     "turn-base": "counted by the provider at the last turn's first answer, and estimated from there",
     "last-response": "counted by the provider at the last answer, and estimated from there",
-    estimate: "estimated",
+    estimate: "estimated; the instructions and the tools come on top",
   }[anchor];
   return `Used: about ${tokens(usedTokens)}${window} (${source}).`;
 }

@@ -11,7 +11,7 @@ export function countText(count: number): string {
   return `${unit === 0 ? scaled : scaled.toFixed(1)}${units[unit] ?? ""}`;
 }
 
-/** `1 turn`, `2 turns`. */
-export function counted(count: number, noun: string): string {
-  return `${countText(count)} ${noun}${count === 1 ? "" : "s"}`;
+/** `1 turn`, `2 turns`, `2 entries`. */
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${countText(count)} ${count === 1 ? noun : plural}`;
 }

@@ -11,7 +11,7 @@ function cellsOf({ sessionId, updatedAtMs, entryCount, totals }: SessionRecord):
   const tokenCount = totals.inputTokens + totals.outputTokens;
   return [
     sessionId,
-    `${entryCount} entries`,
+    counted(entryCount, "entry", "entries"),
     counted(totals.turnCount, "turn"),
     tokenCount === 0 ? "" : counted(tokenCount, "token"),
     `changed ${localTime(updatedAtMs)}`,

@@ -4,7 +4,7 @@ import { cellWidth, padded } from "./cell-width.ts";
 import { counted } from "./count-text.ts";
 import { printable } from "./style.ts";
 import type { Style } from "./style.ts";
-import { callSummary, resultSummary } from "./tool-line.ts";
+import { callSummary, shownResult } from "./tool-line.ts";
 
 /** Local time without its zone, for people. */
 export function localTime(ms: number): string {
@@ -42,8 +42,10 @@ export function entryText(entry: Entry, style: Style, columns: number): string {
       return `${head(body.model ?? "assistant")}\n${lines.join("\n")}\n`;
     }
     case "tool": {
-      const mark = body.status === "ok" ? style.green("✓") : style.red(`✗ ${body.status}`);
-      return `  ${mark} ${printable(body.name)} ${style.dim(resultSummary(body.output, columns - body.name.length - 16))}${marks(entry)}\n`;
+      const ok = body.status === "ok";
+      const { isGood, summary } = shownResult({ ...body, ok }, columns - body.name.length - 16);
+      const mark = isGood ? style.green("✓") : style.red(ok ? "✗" : `✗ ${body.status}`);
+      return `  ${mark} ${printable(body.name)} ${style.dim(summary)}${marks(entry)}\n`;
     }
     case "summary":
       return `${head("summary of what came before")}\n${printable(body.text)}\n`;
@@ -61,7 +63,12 @@ export function inputText(input: InputRecord, turns: readonly TurnRecord[]): str
     const by = turn.stop === undefined ? "" : `, by ${oneLine(printable(turn.stop.by))}`;
     return `input ${id}: ${input.end} (${printable(turn.reason)}${by})`;
   }
-  if (input.state === "taken") return `input ${id}: runs now, in turn ${input.turnId}`;
+  if (input.state === "taken") {
+    // Whether the turn's process lives is not looked at here.
+    const turn = turns.find(({ turnId }) => turnId === input.turnId);
+    const state = turn?.state === "suspended" ? "is suspended until what it asks is answered" : "has not ended";
+    return `input ${id}: in turn ${input.turnId}, which ${state}; turnkeeper why tells more`;
+  }
   if (input.child) return `input ${id}: tells the next turn of a subagent's end`;
   const runner = input.runner
     ? `pid ${input.runner.pid} on ${printable(input.runner.host)}`

@@ -7,7 +7,7 @@ import { diffLines } from "./diff-text.ts";
 import { finishedLine, holderText, isOwnProcess } from "./finished-line.ts";
 import type { Screen } from "./screen.ts";
 import { printable } from "./style.ts";
-import { callSummary, resultSummary } from "./tool-line.ts";
+import { callSummary, shownResult } from "./tool-line.ts";
 import { usageLine } from "./usage-line.ts";
 import { secondsText } from "@turnkeeper/gateway/json";
 
@@ -55,6 +55,9 @@ export class JsonLinesView implements TurnView {
   }
 }
 
+/** What a failure advises whom nobody repeats it for. */
+const adviceToRepeat = / Try again(?: later)?\.$/;
+
 /** The answer's text on stdout as it comes, everything else on stderr. */
 export class TextView implements TurnView {
   readonly #screen: Screen;
@@ -90,7 +93,8 @@ export class TextView implements TurnView {
         if (this.#hasStarted) break;
         if (event.awaits) {
           const calls = event.awaits.map(printable).join(", ");
-          const what = `The turn on session ${event.sessionId} waits for an answer to call ${calls}; this message comes after it.`;
+          const after = this.#isTold ? "" : "; this message comes after it";
+          const what = `The turn on session ${event.sessionId} waits for an answer to call ${calls}${after}.`;
           if (event.elapsedMs < 1000) screen.note(style.yellow(what));
           break;
         }
@@ -124,9 +128,10 @@ export class TextView implements TurnView {
         break;
       }
       case "tool.finished": {
-        const mark = event.ok ? style.green("✓") : style.red("✗");
         const took = secondsText(event.durationMs);
-        const summary = resultSummary(event.output, screen.stderr.columns - event.name.length - took.length - 8);
+        const width = screen.stderr.columns - event.name.length - took.length - 8;
+        const { isGood, summary } = shownResult(event, width);
+        const mark = isGood ? style.green("✓") : style.red("✗");
         screen.note(`  ${mark} ${printable(event.name)} ${style.dim(`${took}  ${summary}`)}`);
         if (event.name === "edit_file")
           for (const line of diffLines(event.output, style, screen.stderr.columns)) screen.note(line);
@@ -171,7 +176,7 @@ export class TextView implements TurnView {
       case "model.retry": {
         screen.note(
           style.yellow(
-            `${printable(event.reason)} Trying again in ${secondsText(event.delayMs)} (try ${event.attempt + 1}).`,
+            `${printable(event.reason.replace(adviceToRepeat, ""))} Trying again in ${secondsText(event.delayMs)} (try ${event.attempt + 1}).`,
           ),
         );
         screen.busy("waiting to try again");
