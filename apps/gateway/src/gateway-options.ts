@@ -40,6 +40,11 @@ export interface GatewayOptions {
   readonly limits?: GatewayLimits;
   /** How long `close` lets turns go to their end, in milliseconds, before it stops them as `shutdown`. Default 10,000. */
   readonly drainMs?: number;
+  /**
+   * How long a session is kept that a request without a name began (`chat-…`) and nobody has used since, in milliseconds.
+   * Default 30 days: as long as OpenAI keeps a response.
+   */
+  readonly keepMs?: number;
   /** Default: nothing is logged. */
   readonly log?: LogOptions;
 }
@@ -55,6 +60,7 @@ interface GatewayDefaults {
   readonly port: number;
   readonly limits: Required<GatewayLimits>;
   readonly drainMs: number;
+  readonly keepMs: number;
 }
 
 /** What an option that is not given takes; the reason of each number stands at the option. */
@@ -72,6 +78,7 @@ export const gatewayDefaults: GatewayDefaults = Object.freeze({
     connectionCount: 4000,
   }),
   drainMs: 10_000,
+  keepMs: 30 * 86_400_000,
 });
 
 function refuse(option: string, expected: string, got: unknown): never {
@@ -88,6 +95,7 @@ const known: Readonly<Record<keyof GatewayOptions, true>> = {
   allowedOrigins: true,
   limits: true,
   drainMs: true,
+  keepMs: true,
   log: true,
 };
 
@@ -128,14 +136,17 @@ export function resolveGatewayOptions(options: GatewayOptions): ResolvedGatewayO
     hostname = gatewayDefaults.hostname,
     port = gatewayDefaults.port,
     drainMs = gatewayDefaults.drainMs,
+    keepMs = gatewayDefaults.keepMs,
   } = options;
   if (hostname === "") refuse("hostname", "an address", JSON.stringify(hostname));
   if (!Number.isInteger(port) || port < 0 || port > 65_535) refuse("port", "a port from 0 to 65535", port);
   if (!Number.isFinite(drainMs) || drainMs < 0) refuse("drainMs", "a finite number of at least 0", drainMs);
+  if (!Number.isFinite(keepMs) || keepMs < 60_000) refuse("keepMs", "a finite number of at least 60000", keepMs);
   return Object.freeze({
     hostname,
     port,
     drainMs,
+    keepMs,
     token: checkedToken(options.token),
     allowedHosts: (options.allowedHosts ?? []).map((name) => name.toLowerCase()),
     allowedOrigins: (options.allowedOrigins ?? []).map(checkedOrigin),

@@ -15,6 +15,7 @@ import { LiveTurns } from "./events/live-turns.ts";
 import { resolveGatewayOptions } from "./gateway-options.ts";
 import type { GatewayOptions } from "./gateway-options.ts";
 import type { GatewayParts } from "./gateway-parts.ts";
+import { KeptSessions } from "./kept-sessions.ts";
 import { LoopDelay } from "./loop-delay.ts";
 import { Metrics } from "./metrics.ts";
 import { OpenCalls } from "./open-calls.ts";
@@ -137,9 +138,14 @@ export async function startGateway(deps: GatewayDeps, options: GatewayOptions = 
   }
   const onError = (error: unknown): void => server.log.warn({ err: error }, "could not look for waiting inputs");
   const waiting = new WaitingInputs({ ...parts, onError }, resolved.limits);
+  const kept = new KeptSessions(
+    { ...parts, onError: (error) => server.log.warn({ err: error }, "could not forget sessions that nobody uses") },
+    resolved.keepMs,
+  );
   const drainAndClose = async (): Promise<void> => {
     try {
       await waiting.close();
+      await kept.close();
       await drain(parts, server);
     } finally {
       await closeOwn();

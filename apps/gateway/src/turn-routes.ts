@@ -7,6 +7,7 @@ import type { GatewayParts } from "./gateway-parts.ts";
 import { Refusal, retryLater } from "./refusal.ts";
 import { defineRoute } from "./route.ts";
 import type { Route } from "./route.ts";
+import { conversationOfKey, sessionKeyOf, sessionKeyText } from "./session-key.ts";
 import { callPath, sessionPath } from "./session-path.ts";
 
 interface TurnRequest {
@@ -90,6 +91,7 @@ export function turnRoutes({ agent, calls, streams, store, host, live }: Gateway
     summary: "Runs one input as a turn: the end as JSON, or every event with Accept: text/event-stream.",
     params: sessionPath,
     body: turnRequest,
+    headers: { "X-Session-Key": sessionKeyText },
     answers: {
       200: { description: "How the call ended; as an event stream, each event with an id.", schema: turnFinished },
     },
@@ -97,10 +99,12 @@ export function turnRoutes({ agent, calls, streams, store, host, live }: Gateway
     handle: async ({ params, body, headers }, reply) => {
       const { input, inputId, onBusy, waitTimeoutMs, stopWhenGone = false } = body;
       const isStream = wantsEvents(headers.accept);
+      const sessionKey = sessionKeyOf(headers);
       const options: RunOptions = {
         ...(inputId === undefined ? {} : { inputId }),
         ...(onBusy === undefined ? {} : { onBusy }),
         ...(waitTimeoutMs === undefined ? {} : { waitMs: waitTimeoutMs }),
+        ...(sessionKey === undefined ? {} : { settings: { conversation: conversationOfKey(sessionKey) } }),
         approval: body.approval ?? (isStream ? "ask" : "deny"),
       };
       if (isStream) streams.checkRoom();

@@ -1,3 +1,4 @@
+import { scriptedModel } from "@turnkeeper/agent-core/testing";
 import { describe, expect, it } from "vitest";
 import { readEvents } from "./inside/event-client.ts";
 import { openGateway, post, rawRequest, until } from "./inside/open-gateway.ts";
@@ -184,4 +185,17 @@ describe("who looks", () => {
       }
     },
   );
+});
+
+it("X-Session-Key names a conversation whose prompt cache the turns of several sessions share", async () => {
+  const model = scriptedModel([{ text: "1" }, { text: "2" }, { text: "3" }]);
+  const { url } = await openGateway([], {}, { model });
+  const run = async (sessionId: string, headers = {}): Promise<number> =>
+    (await post(`${url}/v1/sessions/${sessionId}/turns`, { input: "Hi" }, headers)).status;
+  const keyed = { "x-session-key": "support/4711" };
+  expect([await run("a", keyed), await run("b", keyed), await run("b")]).toEqual([200, 200, 200]);
+  const [first, second, third] = model.requests.map(({ providerOptions }) => providerOptions?.["turnkeeper"]);
+  expect(second).toEqual(first);
+  expect(third).not.toEqual(first);
+  expect(await run("c", { "x-session-key": "k".repeat(201) })).toBe(400);
 });

@@ -8,12 +8,13 @@ import type {
   SessionStore,
   SessionToken,
   SummaryPlace,
+  UnchangedRequest,
 } from "@turnkeeper/state-store";
 import { tellParent } from "./child-sessions.ts";
 import { entryOf } from "./entry-rows.ts";
 import type { EntryRow } from "./entry-rows.ts";
 import { addImported } from "./imported-session.ts";
-import { inputRecord } from "./input-rows.ts";
+import { inputRecord, queueOf } from "./input-rows.ts";
 import type { InputRow } from "./input-rows.ts";
 import { freeLease, isHeld, leaseView, serverBootId } from "./lease-rows.ts";
 import type { LeaseRow } from "./lease-rows.ts";
@@ -57,10 +58,21 @@ function importInto(image: SessionImage, records: SessionRecords): ImportResult 
   return { kind: "imported", session: records.session };
 }
 
-function remove(image: SessionImage): Awaited<ReturnType<SessionStore["delete"]>> {
+function isInUse(image: SessionImage, sinceMs: number): boolean {
+  const { updated_at_ms: updatedAtMs = null } = image.session ?? {};
+  return (
+    (updatedAtMs ?? Number.POSITIVE_INFINITY) > sinceMs || image.openTurn !== undefined || queueOf(image).length > 0
+  );
+}
+
+function remove(
+  image: SessionImage,
+  ifUnchangedSinceMs: number | undefined,
+): Awaited<ReturnType<SessionStore["delete"]>> {
   const lease = image.leaseView;
   if (lease && lease.standing !== "expired") return { kind: "held", lease };
   if (!image.session) return { kind: "unknown" };
+  if (ifUnchangedSinceMs !== undefined && isInUse(image, ifUnchangedSinceMs)) return { kind: "in-use" };
   // The processes of a turn that nobody ended outlive its session.
   settleCrashed(image);
   tellParent(image, { outcome: "failed", reason: "deleted" }, (parentId) => image.other(parentId));
@@ -226,12 +238,27 @@ export class PostgresSessions implements SessionStore {
     });
   }
 
-  async delete(sessionId: string): ReturnType<SessionStore["delete"]> {
+  async unchanged({ prefix, sinceMs, limit, after = "" }: UnchangedRequest): Promise<readonly string[]> {
+    // No id has a character behind the tilde, so the range is all that begin so.
+    const rows = await this.#server.read<{ session_id: string }>(
+      "look for sessions that nobody uses",
+      `SELECT session_id FROM ${this.#server.schema}.session
+       WHERE session_id >= $1 AND session_id < $2 AND session_id > $3 AND updated_at_ms <= $4
+       ORDER BY session_id LIMIT $5`,
+      [prefix, `${prefix}\u007f`, after, sinceMs, limit],
+    );
+    return rows.map((row) => row.session_id);
+  }
+
+  async delete(
+    sessionId: string,
+    { ifUnchangedSinceMs }: { readonly ifUnchangedSinceMs?: number } = {},
+  ): ReturnType<SessionStore["delete"]> {
     const result = await this.#writes.write({
       sessionId,
       attempt: `delete session ${sessionId}`,
       kind: "ordinary",
-      decide: remove,
+      decide: (image) => remove(image, ifUnchangedSinceMs),
     });
     // What would come back into a session of that name otherwise.
     if (result.kind === "deleted") this.#spool.forget(sessionId);

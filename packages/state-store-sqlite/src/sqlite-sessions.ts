@@ -8,23 +8,24 @@ import type {
   SessionStore,
   SessionToken,
   SummaryPlace,
+  UnchangedRequest,
 } from "@turnkeeper/state-store";
 import { tellParent } from "./child-rows.ts";
 import { entryColumns, entryOf } from "./entry-rows.ts";
 import type { EntryRow } from "./entry-rows.ts";
 import { insertImported } from "./imported-rows.ts";
-import { inputRecord } from "./input-rows.ts";
+import { inputRecord, queueOf } from "./input-rows.ts";
 import type { InputRow } from "./input-rows.ts";
 import { findLease, findLeaseView, freeLease, isHeld, leaseView } from "./lease-rows.ts";
 import { forgetSession } from "./search-index.ts";
 import { findListedSession, findSession, minuteOf, sessionRecord, setTitle } from "./session-rows.ts";
-import type { ListedSessionRow } from "./session-rows.ts";
+import type { ListedSessionRow, SessionRow } from "./session-rows.ts";
 import { settleCrashed } from "./settlement.ts";
 import type { SpoolFolder } from "./spool-folder.ts";
 import { storeError } from "./store-failure.ts";
 import type { StoreHandle } from "./store-handle.ts";
 import type { Transaction } from "./transaction.ts";
-import { turnRecord } from "./turn-rows.ts";
+import { findOpenTurn, turnRecord } from "./turn-rows.ts";
 import type { TurnRow } from "./turn-rows.ts";
 
 const pageSize = 100;
@@ -93,12 +94,35 @@ function records(tx: Transaction, sessionId: string, withoutEntries: boolean): S
   };
 }
 
-function remove(tx: Transaction, sessionId: string): Awaited<ReturnType<SessionStore["delete"]>> {
+function unchanged(tx: Transaction, { prefix, sinceMs, limit, after = "" }: UnchangedRequest): readonly string[] {
+  // No id has a character behind the tilde, so the range is all that begin so.
+  const rows = tx.rows.all<{ session_id: string }>(
+    `SELECT session_id FROM session WHERE session_id >= ? AND session_id < ? AND session_id > ? AND updated_at_ms <= ?
+     ORDER BY session_id LIMIT ?`,
+    prefix,
+    `${prefix}\u007f`,
+    after,
+    sinceMs,
+    limit,
+  );
+  return rows.map(({ session_id }) => session_id);
+}
+
+function isInUse(tx: Transaction, session: SessionRow, sinceMs: number): boolean {
+  return session.updated_at_ms > sinceMs || findOpenTurn(tx, session) !== undefined || queueOf(tx, session).length > 0;
+}
+
+function remove(
+  tx: Transaction,
+  sessionId: string,
+  ifUnchangedSinceMs: number | undefined,
+): Awaited<ReturnType<SessionStore["delete"]>> {
   const row = findLease(tx, sessionId);
   const lease = leaseView(tx, sessionId, row);
   if (lease && lease.standing !== "expired") return { kind: "held", lease };
   const session = findSession(tx, sessionId);
   if (!session) return { kind: "unknown" };
+  if (ifUnchangedSinceMs !== undefined && isInUse(tx, session, ifUnchangedSinceMs)) return { kind: "in-use" };
   // The processes of a turn that nobody ended outlive its session.
   settleCrashed(tx, session);
   tellParent(tx, session, { outcome: "failed", reason: "deleted" });
@@ -202,8 +226,17 @@ export class SqliteSessions implements SessionStore {
     );
   }
 
-  async delete(sessionId: string): ReturnType<SessionStore["delete"]> {
-    const result = await this.#handle.write("ordinary", `delete session ${sessionId}`, (tx) => remove(tx, sessionId));
+  unchanged(request: UnchangedRequest): Promise<readonly string[]> {
+    return this.#handle.read("look for sessions that nobody uses", (tx) => unchanged(tx, request));
+  }
+
+  async delete(
+    sessionId: string,
+    { ifUnchangedSinceMs }: { readonly ifUnchangedSinceMs?: number } = {},
+  ): ReturnType<SessionStore["delete"]> {
+    const result = await this.#handle.write("ordinary", `delete session ${sessionId}`, (tx) =>
+      remove(tx, sessionId, ifUnchangedSinceMs),
+    );
     // What would come back into a session of that name otherwise.
     if (result.kind === "deleted") this.#spool.forget(sessionId);
     return result;

@@ -112,6 +112,7 @@ export type {
   SessionToken,
   SessionTotals,
   SummaryPlace,
+  UnchangedRequest,
 } from "./session.ts";
 export type { SessionFacts } from "./session-facts.ts";
 export { joinFacts, sessionFactsOf } from "./session-facts.ts";

@@ -78,6 +78,15 @@ export interface SessionPage {
   readonly nextCursor?: string;
 }
 
+/** Which sessions nobody has used for a while. */
+export interface UnchangedRequest {
+  readonly prefix: string;
+  readonly sinceMs: number;
+  readonly limit: number;
+  /** Where the page before ended. Default: the beginning. */
+  readonly after?: string;
+}
+
 export interface SessionStore {
   /**
    * The store's time for people, in wall milliseconds: what it stamps as `…AtMs` was told by this clock, so an age is
@@ -114,10 +123,22 @@ export interface SessionStore {
     title: string,
     options?: { readonly ifUnnamed?: boolean },
   ): Promise<{ readonly kind: "set" } | { readonly kind: "named" } | { readonly kind: "unknown" }>;
-  /** Forgets a session, but not its fencing token (LEASE-2). A session that is held is left alone and told. */
+  /**
+   * The ids behind `after` that begin with `prefix`, of sessions that have not changed since then by the store's clock: at
+   * most `limit`, in the order of their bytes. A cheap read.
+   */
+  unchanged(request: UnchangedRequest): Promise<readonly string[]>;
+  /**
+   * Forgets a session, but not its fencing token (LEASE-2). A session that is held is left alone and told. With
+   * `ifUnchangedSinceMs` so is one, as `in-use`, that has changed since, has an input that waits or a turn that has not ended.
+   */
   delete(
     sessionId: string,
+    options?: { readonly ifUnchangedSinceMs?: number },
   ): Promise<
-    { readonly kind: "deleted" } | { readonly kind: "held"; readonly lease: LeaseView } | { readonly kind: "unknown" }
+    | { readonly kind: "deleted" }
+    | { readonly kind: "held"; readonly lease: LeaseView }
+    | { readonly kind: "in-use" }
+    | { readonly kind: "unknown" }
   >;
 }

@@ -36,7 +36,7 @@ export async function deleteSession(
     const result = await store.sessions.delete(sessionId);
     if (result.kind === "unknown") throw unknownSession(sessionId);
     if (flags.json) printJson(io, { session: sessionId, deleted: result.kind === "deleted" });
-    if (result.kind === "deleted") return exitCode.ok;
+    if (result.kind !== "held") return exitCode.ok;
     const { pid, host } = result.lease.holder;
     complain(io, `Session ${sessionId} is held by pid ${pid} on ${host}; nothing was deleted. Stop its turn first.`);
     io.stderr.line(`next: ${stopCommand(context.store.shown, sessionId)}`);

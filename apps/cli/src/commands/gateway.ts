@@ -21,6 +21,7 @@ function optionsOf(io: CommandIo, config: GatewayConfig, flags: GatewayFlags): G
     allowedHosts: config.allow_hosts,
     allowedOrigins: config.allow_origins,
     drainMs: config.drain_s * 1000,
+    keepMs: config.keep_days * 86_400_000,
     ...(token ? { token } : {}),
     ...(level === "off" ? {} : { log: { level, write: (line) => io.stderr.write(line) } }),
   };

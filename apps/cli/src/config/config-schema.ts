@@ -230,6 +230,12 @@ const configSchema = z.strictObject({
         .max(86_400)
         .default(gateway.drain_s)
         .describe("How long turns may go on at a shutdown before they are stopped."),
+      keep_days: z
+        .number()
+        .min(0.001)
+        .max(36_500)
+        .default(gateway.keep_days)
+        .describe("How long a session that a request without a name began (chat-...) is kept that nobody uses."),
       log_level: z
         .enum(["debug", "info", "warn", "error", "off"])
         .default(gateway.log_level)

@@ -96,6 +96,8 @@ export interface GatewayConfig {
   /** Those of `tools.enabled`, and the names of MCP tools (`mcp__git__*` for several), that HTTP sessions have too. */
   readonly tools: readonly string[];
   readonly drain_s: number;
+  /** Of sessions that requests without a name began. */
+  readonly keep_days: number;
   readonly log_level: "debug" | "info" | "warn" | "error" | "off";
 }
 
@@ -177,6 +179,7 @@ export const defaultConfig: Config = Object.freeze<Config>({
     allow_origins: [],
     tools: [],
     drain_s: 10,
+    keep_days: 30,
     log_level: "info",
   },
   telemetry: {},

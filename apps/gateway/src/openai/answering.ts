@@ -4,6 +4,7 @@ import { callsOf, unansweredCalls } from "@turnkeeper/state-store";
 import type { Entry, OpenTurn } from "@turnkeeper/state-store";
 import type { GatewayParts } from "../gateway-parts.ts";
 import { Refusal } from "../refusal.ts";
+import { conversationOfKey } from "../session-key.ts";
 import { AnswerReader } from "./answer-reader.ts";
 import type { HandedTurns } from "./handed-turns.ts";
 import { OpenAnswer } from "./open-answer.ts";
@@ -37,7 +38,7 @@ function settingsOf({ conversation, tools, model, headers: { sessionKey } }: Ask
     ...(conversation.instructions === undefined ? {} : { instructions: conversation.instructions }),
     ...(tools.length === 0 ? {} : { tools }),
     model,
-    ...(sessionKey === undefined ? {} : { conversation: { source: "gateway", key: sessionKey, generation: 0 } }),
+    ...(sessionKey === undefined ? {} : { conversation: conversationOfKey(sessionKey) }),
   };
 }
 

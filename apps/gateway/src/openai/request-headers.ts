@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { checkedSessionId } from "@turnkeeper/agent-core";
+import { sessionKeyOf, sessionKeyText } from "../session-key.ts";
 import { unfit } from "./said.ts";
 
 type Policy = "wait" | "reject" | "interrupt";
@@ -20,7 +21,7 @@ export interface RequestHeaders {
 /** Each header that a request may have, for the OpenAPI document. */
 export const headerTexts: Readonly<Record<string, string>> = {
   "X-Session-Id": "The durable session that the request goes on with. Default: one of its own.",
-  "X-Session-Key": "The conversation whose prompt cache it shares; at most 200 characters.",
+  "X-Session-Key": sessionKeyText,
   "Idempotency-Key": "The input's id: the same id with the same request runs once, however often it is sent.",
   "X-Input-Id": "The same; where both are given, Idempotency-Key is the one.",
   "X-On-Busy": "What to do while another turn runs on the session: wait (default), reject or interrupt.",
@@ -37,8 +38,7 @@ export function readHeaders(headers: IncomingHttpHeaders): RequestHeaders {
   const onBusy = valueOf(headers, "x-on-busy") ?? "wait";
   if (!policies.has(onBusy)) throw unfit("X-On-Busy", "X-On-Busy is wait, reject or interrupt.");
   const sessionId = valueOf(headers, "x-session-id");
-  const sessionKey = valueOf(headers, "x-session-key");
-  if (sessionKey !== undefined && sessionKey.length > 200) throw unfit("X-Session-Key", "At most 200 characters.");
+  const sessionKey = sessionKeyOf(headers);
   return {
     sessionId: sessionId === undefined ? undefined : checkedSessionId(sessionId),
     sessionKey,

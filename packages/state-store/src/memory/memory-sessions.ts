@@ -6,6 +6,7 @@ import type {
   SessionRecords,
   SessionStore,
   SessionToken,
+  UnchangedRequest,
 } from "../session.ts";
 import { sessionFactsOf } from "../session-facts.ts";
 import { titleOf } from "../title.ts";
@@ -134,11 +135,28 @@ export class MemorySessions implements SessionStore {
     return { kind: "set" };
   }
 
-  async delete(sessionId: string): ReturnType<SessionStore["delete"]> {
+  async unchanged({ prefix, sinceMs, limit, after = "" }: UnchangedRequest): Promise<readonly string[]> {
+    return [...this.#state.sessions.values()]
+      .filter((row) => row.sessionId.startsWith(prefix) && row.sessionId > after && row.updatedAtMs <= sinceMs)
+      .map(({ sessionId }) => sessionId)
+      .toSorted((left, right) => Buffer.compare(Buffer.from(left), Buffer.from(right)))
+      .slice(0, limit);
+  }
+
+  #isInUse(session: SessionRow, sinceMs: number): boolean {
+    const isOpen = this.#state.openTurn(session) !== undefined;
+    return session.updatedAtMs > sinceMs || isOpen || this.#state.queueOf(session).length > 0;
+  }
+
+  async delete(
+    sessionId: string,
+    { ifUnchangedSinceMs }: { readonly ifUnchangedSinceMs?: number } = {},
+  ): ReturnType<SessionStore["delete"]> {
     const lease = this.#state.leaseView(sessionId);
     if (lease && lease.standing !== "expired") return { kind: "held", lease };
     const session = this.#state.sessions.get(sessionId);
     if (!session) return { kind: "unknown" };
+    if (ifUnchangedSinceMs !== undefined && this.#isInUse(session, ifUnchangedSinceMs)) return { kind: "in-use" };
     // The processes of a turn that nobody ended outlive its session.
     this.#state.settleCrashed(sessionId);
     tellParent(this.#state, session, { outcome: "failed", reason: "deleted" });

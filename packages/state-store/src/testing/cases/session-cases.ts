@@ -9,6 +9,7 @@ import {
   changesNothing,
   finishes,
   holderOf,
+  calls,
   offered,
   offerOf,
   recordsOf,
@@ -275,6 +276,42 @@ export const sessionCases: readonly ConformanceCase[] = [
         assert.equal(next.granted.predecessors?.length, isLapsed ? 1 : undefined);
         assert.equal((await recordsOf(store)).fencingToken, next.grant.fencingToken);
       }
+    },
+  },
+  {
+    id: "SESSION-UNCHANGED",
+    title:
+      "sessions that nobody has used since are found by their prefix, page by page, and deleted only while it is so",
+    async run({ open, host }) {
+      const store = await open();
+      const ids = ["kept-b", "kept-a", "kept-c", "kepu", "other"];
+      for (const sessionId of ids) {
+        await offered(store, "a", "input-1", { sessionId });
+        await store.inbox.withdraw(sessionId, "input-1", "expired");
+      }
+      await host.advance(10_000);
+      const sinceMs = (await store.sessions.nowMs()) - 5_000;
+      await host.advance(10_000);
+      await offered(store, "a", "input-2", { sessionId: "kept-c" });
+      const find = (limit: number, after?: string) =>
+        store.sessions.unchanged({ prefix: "kept-", sinceMs, limit, ...(after === undefined ? {} : { after }) });
+      assert.deepEqual(await find(10), ["kept-a", "kept-b"]);
+      assert.deepEqual(await find(1), ["kept-a"]);
+      assert.deepEqual(await find(1, "kept-a"), ["kept-b"]);
+      assert.deepEqual(await find(1, "kept-b"), []);
+      const remove = (sessionId: string, ifUnchangedSinceMs: number) =>
+        changesNothing(store, () => store.sessions.delete(sessionId, { ifUnchangedSinceMs }), sessionId);
+      assert.deepEqual(await remove("kept-c", sinceMs), { kind: "in-use" });
+      // However old: what waits is somebody's.
+      const nowMs = await store.sessions.nowMs();
+      assert.deepEqual(await remove("kept-c", nowMs), { kind: "in-use" });
+      assert.deepEqual(await remove("kept-none", nowMs), { kind: "unknown" });
+      assert.deepEqual(await store.sessions.delete("kept-a", { ifUnchangedSinceMs: sinceMs }), { kind: "deleted" });
+      const { grant, turnId } = await startTurn(store, "a", { ttlMs: 5_000 });
+      await store.transcript.append({ grant, turnId, entries: [calls("step", "call-1")] });
+      await store.turns.suspend({ grant, turnId, callIds: ["call-1"] });
+      assert.deepEqual(await remove(session, await store.sessions.nowMs()), { kind: "in-use" });
+      assert.deepEqual(await find(10), ["kept-b"]);
     },
   },
   {
