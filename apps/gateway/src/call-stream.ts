@@ -5,6 +5,7 @@ import { SessionReader } from "./events/session-reader.ts";
 import type { SessionReaderDeps } from "./events/session-reader.ts";
 import { eventIdOf, startOf, TurnProgress } from "./events/turn-place.ts";
 import type { EventPlace } from "./events/turn-place.ts";
+import { toldEnd } from "./told-end.ts";
 
 /**
  * Tells one call's events on one stream, each once and with the id that `GET …/events` goes on behind.
@@ -101,7 +102,7 @@ class CallStream {
   async #end(finished: TurnFinished): Promise<void> {
     const { turnId } = finished;
     if (turnId !== undefined && (await this.#hasToldAll(turnId))) this.#place = { ...startOf(turnId), isEnded: true };
-    this.#send(finished);
+    this.#send(toldEnd(finished));
   }
 
   /** Whether the turn has ended, and everything before its end was told. */

@@ -1,4 +1,5 @@
 import { CodedError } from "@turnkeeper/kernel";
+import { isOfStore, storeRefuses } from "./told-end.ts";
 
 /** An RFC 9457 problem: what went wrong, by a stable code. */
 export interface Problem {
@@ -111,16 +112,17 @@ export function refusalOf(error: unknown): Refusal {
     const status = callersMistakes.get(error.code);
     if (status !== undefined) return new Refusal(status, code, error.message, { cause: error });
     if (error.code === "AGENT_CLOSED") return drainingRefusal();
-    if (error.code.startsWith("STORE_"))
-      return new Refusal(503, code, "The store refuses; the gateway's log says more.", {
-        cause: error,
-        headers: retryLater,
-      });
+    if (isOfStore(error.code)) return storeRefusal(error.code, error);
   } else if (error instanceof Error) {
     const told = refusalOfFramework(error);
     if (told) return told;
   }
   return new Refusal(500, "internal", "The gateway failed; its log says more.", { cause: error });
+}
+
+/** The store's refusal by its code alone: nothing was stored, and a repeat is safe. */
+export function storeRefusal(code: string, cause?: unknown): Refusal {
+  return new Refusal(503, code.toLowerCase(), storeRefuses, { cause, headers: retryLater });
 }
 
 export function drainingRefusal(): Refusal {

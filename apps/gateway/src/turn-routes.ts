@@ -4,11 +4,12 @@ import { z } from "zod";
 import { sendCall } from "./call-stream.ts";
 import { whenClientGone } from "./client-gone.ts";
 import type { GatewayParts } from "./gateway-parts.ts";
-import { Refusal, retryLater } from "./refusal.ts";
+import { Refusal, retryLater, storeRefusal } from "./refusal.ts";
 import { defineRoute } from "./route.ts";
 import type { Route } from "./route.ts";
 import { conversationOfKey, sessionKeyOf, sessionKeyText } from "./session-key.ts";
 import { callPath, sessionPath } from "./session-path.ts";
+import { isOfStore, toldEnd } from "./told-end.ts";
 
 interface TurnRequest {
   readonly input: string;
@@ -73,11 +74,12 @@ const turnFinished: z.ZodType = z.looseObject({
 });
 
 /** The ends of a call that are no answer to a request. */
-export function refusalOfEnd({ outcome, reason, detail }: TurnFinished): Refusal | undefined {
+export function refusalOfEnd({ outcome, reason, detail, turnId }: TurnFinished): Refusal | undefined {
   if (outcome === "busy")
     return new Refusal(409, "session_busy", detail ?? "The session is busy.", { headers: retryLater });
   if (reason === "input_id_conflict")
     return new Refusal(409, "input_id_conflict", detail ?? "The input id was used with other content.");
+  if (turnId === undefined && isOfStore(reason)) return storeRefusal(reason);
   return undefined;
 }
 
@@ -114,7 +116,7 @@ export function turnRoutes({ agent, calls, streams, store, host, live }: Gateway
         const finished = await turn.result;
         const refusal = refusalOfEnd(finished);
         if (refusal) throw refusal;
-        return finished;
+        return toldEnd(finished);
       }
       await streams.told(sendCall(streams.open(reply), turn, { store, host, live }));
       return reply;

@@ -211,6 +211,22 @@ test("what is wrong is told with OpenAI's own classes of errors", async () => {
   });
 });
 
+test("the demo stands in for any model, and says that it was the demo; no other model does", async () => {
+  const gateway = await openGateway(
+    [],
+    {},
+    { model: scriptedModel([{ text: "I am a demo." }, { text: "So I am." }], "demo/tools") },
+  );
+  const client = clientOf(gateway);
+  const messages = [user("Are semicolons optional in JavaScript?")];
+  const completion = await client.chat.completions.create({ model: "gpt-5.5", messages });
+  expect(completion).toMatchObject({ model: "demo/tools", choices: [{ message: { content: "I am a demo." } }] });
+  const response = await client.responses.create({ model: "gpt-5.5", input: "And now?" });
+  expect(response).toMatchObject({ model: "demo/tools", output_text: "So I am." });
+  const real = clientOf(await openGateway([{ text: "Never said." }]));
+  await expect(real.chat.completions.create({ model: "gpt-5.5", messages })).rejects.toMatchObject({ status: 404 });
+});
+
 test("a busy session is 409 with Retry-After where the request does not wait", async () => {
   const gateway = await openGateway([{ silentAfter: "Well" }]);
   const client = clientOf(gateway);

@@ -3,6 +3,7 @@ import type { StateStore } from "@turnkeeper/state-store";
 import { suspendedPlace } from "./placed-event.ts";
 import type { PlacedEvent } from "./placed-event.ts";
 import { startOf, TurnProgress } from "./turn-place.ts";
+import { toldEnd } from "../told-end.ts";
 
 /** A turn that runs in this process, and what it said that is not stored yet. */
 interface LiveTurn {
@@ -93,7 +94,8 @@ export class LiveTurns implements Disposable {
     };
   }
 
-  #observe(event: TurnEvent): void {
+  #observe(observed: TurnEvent): void {
+    const event = observed.type === "turn.finished" ? toldEnd(observed) : observed;
     const { sessionId, turnId } = event;
     if (turnId === undefined) return;
     if (event.type === "turn.started") this.#begin(turnId, event);

@@ -4,6 +4,7 @@ import type { AskedCall, Entry, JsonValue, StateStore, TurnRecord } from "@turnk
 import { isoTime } from "../json/session-json.ts";
 import { startOf } from "./turn-place.ts";
 import type { TurnPlace } from "./turn-place.ts";
+import { toldEnd } from "../told-end.ts";
 
 /** An event of a turn with where in the turn it stands, so that whoever was told a part of it is told the rest. */
 export interface PlacedEvent {
@@ -112,7 +113,7 @@ export class StoredTurn {
   /** Nothing while it runs, or waits. */
   ended(): PlacedEvent | undefined {
     if (this.#turn.state !== "ended") return undefined;
-    const { outcome, reason, detail, stop, usage, endedAtMs } = this.#turn;
+    const { outcome, reason, detail, stop, usage, endedAtMs } = toldEnd(this.#turn);
     return this.#placed(endedAtMs, {
       type: "turn.finished",
       outcome,

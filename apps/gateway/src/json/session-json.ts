@@ -9,6 +9,7 @@ import type {
   TurnRecord,
 } from "@turnkeeper/state-store";
 import { callsOf, entryText } from "@turnkeeper/state-store";
+import { toldEnd } from "../told-end.ts";
 
 /** A session's records as other programs read them: ISO times, and only what an outsider can use. */
 
@@ -119,7 +120,8 @@ export function askedJson({
   return { callId, name, at: isoTime(askedAtMs), ...result };
 }
 
-export function turnJson(turn: TurnRecord): Record<string, unknown> {
+export function turnJson(record: TurnRecord): Record<string, unknown> {
+  const turn = record.state === "ended" ? toldEnd(record) : record;
   const { turnId, state, startedAtMs, fencingToken, holder } = turn;
   const ended =
     turn.state === "ended"

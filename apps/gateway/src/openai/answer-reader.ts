@@ -2,6 +2,7 @@ import type { Turn, TurnEvent, TurnFinished } from "@turnkeeper/agent-core";
 import type { JsonValue, StateStore, Usage } from "@turnkeeper/state-store";
 import { unansweredCalls } from "@turnkeeper/state-store";
 import { StoredTurn } from "../events/placed-event.ts";
+import { toldEnd } from "../told-end.ts";
 
 /** A call that the client is to run. */
 export interface HandedCall {
@@ -76,7 +77,7 @@ export class AnswerReader {
           yield* this.#stored(event.turnId);
           if (event.usage) this.#count(event.usage);
         }
-        yield { kind: "end", finished: event };
+        yield { kind: "end", finished: toldEnd(event) };
         return;
       } else yield* this.#said(event);
     }

@@ -13,7 +13,7 @@ import { chunkOf, completionOf, deltaOf, extensionOf, finishReasonOf, usageOf } 
 import type { CompletionHead } from "./chat-answer.ts";
 import { callersToolsOf, chatRequest, conversationOf, modelSettingsOf } from "./chat-request.ts";
 import type { ChatBody } from "./chat-request.ts";
-import { checkModel, modelOf } from "./models.ts";
+import { answeringModel, modelOf } from "./models.ts";
 import type { OpenAnswer } from "./open-answer.ts";
 import { errorOf, refusalOfTurn, tellOpenAi } from "./openai-error.ts";
 import { headerTexts, readHeaders } from "./request-headers.ts";
@@ -67,7 +67,7 @@ export function chatRoutes(parts: GatewayParts, answering: Answering): readonly 
     refusals: [404, 409, 429, 502, 504],
     tellRefusal: tellOpenAi,
     handle: async ({ body, headers }, reply) => {
-      checkModel(agent.modelId, body.model);
+      const model = answeringModel(agent.modelId, body.model);
       const isStream = body.stream ?? false;
       if (isStream) streams.checkRoom();
       const { prompt_cache_key: cacheKey } = body;
@@ -86,7 +86,7 @@ export function chatRoutes(parts: GatewayParts, answering: Answering): readonly 
       const head = {
         id: `chatcmpl-${answer.inputId}`,
         created: Math.floor(host.clock.wallMs() / 1000),
-        model: body.model,
+        model,
       };
       if (!isStream) return completionOf(head, answer, await wholeAnswer(answer));
       const pieces = await begunStream(host, answer);
@@ -118,8 +118,7 @@ export function chatRoutes(parts: GatewayParts, answering: Answering): readonly 
     refusals: [404],
     tellRefusal: tellOpenAi,
     handle: async ({ params: { model } }) => {
-      checkModel(agent.modelId, model);
-      return modelOf(model);
+      return modelOf(answeringModel(agent.modelId, model));
     },
   });
   return [createChatCompletion, listModels, readModel];

@@ -5,9 +5,16 @@ function isOwnModel(modelId: string, asked: string): boolean {
   return asked === modelId || asked === modelId.slice(modelId.indexOf("/") + 1);
 }
 
-/** Refuses a model that does not answer here: another's answer under its name would be a lie. */
-export function checkModel(modelId: string, asked: string): void {
-  if (isOwnModel(modelId, asked)) return;
+/** The demo stands in for whatever model there will be once there is a key, so a client's first program runs as it is. */
+const standsInForAny = (modelId: string): boolean => modelId.startsWith("demo/");
+
+/**
+ * The name that an answer goes out under. A model that does not answer here is refused: another's answer under its name
+ * would be a lie. The demo answers under its own.
+ */
+export function answeringModel(modelId: string, asked: string): string {
+  if (isOwnModel(modelId, asked)) return asked;
+  if (standsInForAny(modelId)) return modelId;
   const message = `There is no model ${JSON.stringify(asked.slice(0, 100))} here; ${modelId} answers.`;
   throw new Refusal(404, "model_not_found", message, { fields: [{ field: "model", message }] });
 }

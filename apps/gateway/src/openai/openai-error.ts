@@ -1,6 +1,7 @@
 import type { TurnFinished } from "@turnkeeper/agent-core";
-import { Refusal, retryLater } from "../refusal.ts";
+import { Refusal, retryLater, storeRefusal } from "../refusal.ts";
 import type { TellRefusal } from "../route.ts";
+import { isOfStore } from "../told-end.ts";
 
 /** An error as OpenAI's API tells it. */
 export interface OpenAiError {
@@ -49,13 +50,15 @@ const failures: Readonly<Record<string, readonly [number, string]>> = {
 const noRetry = { "x-should-retry": "false" };
 
 /** Why a turn that did not come to its answer has none, or not all of it. */
-export function refusalOfTurn({ outcome, reason, detail }: TurnFinished, isKept: boolean): Refusal {
+export function refusalOfTurn({ outcome, reason, detail, turnId }: TurnFinished, isKept: boolean): Refusal {
   const message = detail ?? `The turn ended as ${outcome}${reason === undefined ? "" : ` (${reason})`}.`;
   if (outcome === "busy") return new Refusal(409, "session_busy", message, { headers: retryLater });
   if (reason === "input_id_conflict") return new Refusal(409, "input_id_conflict", message, { headers: noRetry });
   if (outcome === "queued") return new Refusal(503, reason ?? "queued", message, { headers: retryLater });
   const facts = isKept ? { headers: noRetry } : {};
   if (outcome !== "failed") return new Refusal(503, `turn_${outcome}`, message, facts);
+  if (isOfStore(reason))
+    return turnId === undefined ? storeRefusal(reason) : new Refusal(503, reason.toLowerCase(), message, facts);
   const [status, code] = failures[reason ?? ""] ?? [
     reason?.startsWith("MODEL_") ? 502 : 500,
     (reason ?? "turn_failed").toLowerCase(),

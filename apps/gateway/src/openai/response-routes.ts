@@ -8,7 +8,7 @@ import type { Route } from "../route.ts";
 import type { Answering } from "./answering.ts";
 import type { AnswerPiece } from "./answer-reader.ts";
 import { begunStream, checkEnd } from "./answer-stream.ts";
-import { checkModel } from "./models.ts";
+import { answeringModel } from "./models.ts";
 import type { OpenAnswer } from "./open-answer.ts";
 import { errorOf, tellOpenAi } from "./openai-error.ts";
 import { headerTexts, readHeaders } from "./request-headers.ts";
@@ -93,7 +93,7 @@ export function responseRoutes(parts: GatewayParts, answering: Answering): reado
     refusals: [404, 409, 429, 502, 504],
     tellRefusal: tellOpenAi,
     handle: async ({ body, headers: given }, reply) => {
-      checkModel(agent.modelId, body.model);
+      const model = answeringModel(agent.modelId, body.model);
       const isStream = body.stream ?? false;
       if (isStream) streams.checkRoom();
       const headers = readHeaders(given);
@@ -120,7 +120,7 @@ export function responseRoutes(parts: GatewayParts, answering: Answering): reado
       const writer = new ResponseWriter({
         id: responseIdOf({ sessionId, inputId, resultOf: resultOf?.role === "tool" ? resultOf.callId : undefined }),
         created_at: Math.floor(host.clock.wallMs() / 1000),
-        model: body.model,
+        model,
         previous_response_id: body.previous_response_id ?? null,
         instructions: body.instructions ?? null,
         store: isStored,
