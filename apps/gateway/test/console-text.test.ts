@@ -114,6 +114,10 @@ describe("a running turn", () => {
     const stalled = Array.from({ length: 9 }, (_none, index) => turn({ turnId: `t${index}`, ...progress(9000, 0) }));
     expect(worthAsking([turn({ turnId: "fine" }), ...stalled], [], 5)).toHaveLength(5);
     expect(worthAsking([turn()], [])).toEqual([]);
+    // The bound is short: between two looks its silence came to it.
+    const short = turn(progress(3000, 2000));
+    expect([standingOf(short), worthAsking([short], [])]).toEqual(["running", [short]]);
+    expect(worthAsking([turn(progress(2000, 3000)), turn({ progress: null })], [])).toEqual([]);
   });
 });
 

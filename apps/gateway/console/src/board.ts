@@ -102,6 +102,10 @@ export function happeningsBetween(
   });
 }
 
+/** A silence that is well on its way to its bound, however short that is: a short one may end between two looks. */
+const isSilent = ({ progress }: RunningTurn): boolean =>
+  progress !== null && progress.stopsInMs !== null && progress.ageMs > progress.stopsInMs;
+
 /** Turns that are gone, and stood in a way that makes one want to know how they ended; few, however many are gone. */
 export function worthAsking(
   before: readonly RunningTurn[],
@@ -109,7 +113,8 @@ export function worthAsking(
   countMax = 5,
 ): readonly RunningTurn[] {
   const running = new Set(after.map(({ turnId }) => turnId));
-  return before.filter((turn) => !running.has(turn.turnId) && worthTelling.has(standingOf(turn))).slice(0, countMax);
+  const isWorth = (turn: RunningTurn): boolean => worthTelling.has(standingOf(turn)) || isSilent(turn);
+  return before.filter((turn) => !running.has(turn.turnId) && isWorth(turn)).slice(0, countMax);
 }
 
 export const titleOf = ({ title, sessionId }: Pick<SessionItem, "title" | "sessionId">): string => title ?? sessionId;
