@@ -58,8 +58,23 @@ async function lastStepOf(store: StateStore, turn: OpenTurn): Promise<SessionSta
   return { what: body.role === "tool" ? `${what} (${body.name})` : what, atMs: entry.atMs };
 }
 
+/** A holder that knows nothing of a turn may have let it go since that was read: whoever wants to know looks again. */
+const looksMax = 3;
+
 /** Reads everything anew; nothing is changed, settled or woken by it. */
 export async function readSessionState(
+  deps: { readonly store: StateStore; readonly presence: ProcessPresence },
+  sessionId: string,
+): Promise<SessionState> {
+  for (let look = 1; ; look++) {
+    const state = await lookAtSession(deps, sessionId);
+    if (state.holderPulse !== "leaked" || look === looksMax) return state;
+    const lease = await deps.store.leases.read(sessionId);
+    if (lease?.fencingToken === state.lease?.fencingToken) return state;
+  }
+}
+
+async function lookAtSession(
   deps: { readonly store: StateStore; readonly presence: ProcessPresence },
   sessionId: string,
 ): Promise<SessionState> {
@@ -111,11 +126,18 @@ export async function readRunningTurns(deps: {
 }): Promise<readonly RunningTurnState[]> {
   const running = await deps.store.turns.running();
   const nowMs = await deps.store.sessions.nowMs();
-  return Promise.all(
-    running.map(async (view) => ({
-      ...view,
-      ageMs: Math.max(0, nowMs - view.turn.startedAtMs),
-      pulse: view.turn.state === "suspended" ? waitOf(view.turn) : await pulseOf(deps.presence, view.turn.holder),
-    })),
+  const states = await Promise.all(
+    running.map(async (read): Promise<RunningTurnState | undefined> => {
+      const { turn } = read;
+      const { sessionId, turnId } = turn;
+      const view = { ...read, ageMs: Math.max(0, nowMs - turn.startedAtMs) };
+      if (turn.state === "suspended") return { ...view, pulse: waitOf(turn) };
+      const pulse = await pulseOf(deps.presence, turn.holder);
+      if (pulse !== "leaked") return { ...view, pulse };
+      // It may have ended since it was read.
+      const now = await deps.store.turns.read(sessionId, turnId);
+      return now?.state === "running" ? { ...view, pulse } : undefined;
+    }),
   );
+  return states.filter((state) => state !== undefined);
 }
