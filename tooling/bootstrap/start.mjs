@@ -14,6 +14,10 @@ const args = given.length > 0 ? given : onTerminal ? ["chat"] : ["run", demoMess
 // The CLI answers signals itself (Ctrl-C stops the turn, not the process): this parent only waits and passes its end on.
 const cli = spawn(process.execPath, [path.join(root, "apps", "cli", "dist", "main.js"), ...args], { stdio: "inherit" });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => signal !== "SIGINT" && cli.kill(signal));
+// The shell that npm puts between ends at SIGTERM and passes nothing on: then whoever started this is gone.
+const parent = process.ppid;
+const watch = setInterval(() => process.ppid !== parent && cli.kill("SIGTERM"), 500);
 cli.on("exit", (code, signal) => {
+  clearInterval(watch);
   process.exitCode = code ?? (signal === "SIGINT" ? 130 : 1);
 });
