@@ -10,6 +10,7 @@ import type { LoopDelay } from "./loop-delay.ts";
 import type { Metrics } from "./metrics.ts";
 import type { OpenCalls } from "./open-calls.ts";
 import type { HandedTurns } from "./openai/handed-turns.ts";
+import type { StoreFailures } from "./store-failures.ts";
 
 /** What the routes work with. */
 export interface GatewayParts {
@@ -27,6 +28,7 @@ export interface GatewayParts {
   readonly handed: HandedTurns;
   readonly metrics: Metrics;
   readonly loopDelay: LoopDelay;
+  readonly storeFailures: StoreFailures;
   readonly options: ResolvedGatewayOptions;
   /** Whether the gateway is closing: nothing new begins. */
   readonly isDraining: () => boolean;

@@ -1,4 +1,4 @@
-import type { Agent, EndProcesses, TurnFinished } from "@turnkeeper/agent-core";
+import type { Agent, EndProcesses } from "@turnkeeper/agent-core";
 import { CodedError, messageOf, systemHost } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import { sharedScheduler } from "@turnkeeper/periodic-scheduler";
@@ -25,7 +25,7 @@ import { documentRoute, probeRoutes } from "./probe-routes.ts";
 import type { Route } from "./route.ts";
 import { createServer } from "./server.ts";
 import { sessionRoutes } from "./session-routes.ts";
-import { isOfStore } from "./told-end.ts";
+import { StoreFailures } from "./store-failures.ts";
 import { turnRoutes } from "./turn-routes.ts";
 import { WaitingInputs } from "./waiting-inputs.ts";
 
@@ -80,22 +80,6 @@ async function listen(server: FastifyInstance, hostname: string, port: number): 
   }
 }
 
-/** What strangers are not told of the store's failures, each once: of a turn, or of a call that came to none. */
-function logStoreFailures({ agent, calls }: GatewayParts, server: FastifyInstance): Disposable {
-  const log = ({ sessionId, turnId, reason: code, detail }: TurnFinished): void => {
-    if (isOfStore(code)) server.log.error({ sessionId, turnId, code, detail }, "the store failed");
-  };
-  const observers = [
-    agent.observe((event) => event.type === "turn.finished" && event.turnId !== undefined && log(event)),
-    calls.onEnded(({ finished }) => finished.turnId === undefined && log(finished)),
-  ];
-  return {
-    [Symbol.dispose]: () => {
-      for (const observer of observers) observer[Symbol.dispose]();
-    },
-  };
-}
-
 /** Lets turns end for a while, stops the rest, and answers everybody before the connections are let go. */
 async function drain(parts: GatewayParts, server: FastifyInstance): Promise<void> {
   const { agent, host, options, streams } = parts;
@@ -123,6 +107,9 @@ export async function startGateway(deps: GatewayDeps, options: GatewayOptions = 
   const calls = new OpenCalls({ agent, store, host }, resolved.limits);
   const streams = new EventStreams({ host, scheduler }, resolved.limits);
   const loopDelay = new LoopDelay(scheduler);
+  const storeFailures = new StoreFailures({ agent, calls, host }, ({ sessionId, turnId, reason: code, detail }) =>
+    server.log.error({ sessionId, turnId, code, detail }, "the store failed"),
+  );
   const parts: GatewayParts = {
     agent,
     store,
@@ -133,6 +120,7 @@ export async function startGateway(deps: GatewayDeps, options: GatewayOptions = 
     calls,
     streams,
     loopDelay,
+    storeFailures,
     live: new LiveTurns({ agent, store }),
     handed: new HandedTurns(),
     metrics: new Metrics({ agent, store, host, calls, streams, loopDelay }),
@@ -140,9 +128,8 @@ export async function startGateway(deps: GatewayDeps, options: GatewayOptions = 
     isDraining: () => closing !== undefined,
   };
   const server = createServer(parts, allRoutes(parts));
-  const failures = logStoreFailures(parts, server);
   const closeOwn = async (): Promise<void> => {
-    failures[Symbol.dispose]();
+    storeFailures[Symbol.dispose]();
     parts.live[Symbol.dispose]();
     parts.metrics[Symbol.dispose]();
     loopDelay.close();

@@ -3,6 +3,7 @@ import type { Host } from "@turnkeeper/kernel";
 import type { StateStore } from "@turnkeeper/state-store";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { EventStreams } from "./event-stream.ts";
+import { suspends } from "./events/live-turns.ts";
 import type { LoopDelay } from "./loop-delay.ts";
 import { MeasuredStore } from "./measured-store.ts";
 import type { MeasuredWrite } from "./measured-store.ts";
@@ -91,6 +92,8 @@ export class Metrics implements Disposable {
   #count(event: TurnEvent): void {
     const { turnId = "" } = event;
     if (event.type === "turn.started") this.#startedAtMs.set(turnId, this.#host.clock.monotonicMs());
+    // It lets go of its session; where it goes on, and whether it does, is told anew.
+    if (suspends(event)) this.#startedAtMs.delete(turnId);
     if (event.type === "turn.stalled") this.#stalls.inc();
     if (event.type !== "turn.finished") return;
     const { outcome, reason = "" } = event;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { GatewayParts } from "./gateway-parts.ts";
 import { openApiDocument } from "./openapi.ts";
-import { drainingRefusal, Refusal, retryLater } from "./refusal.ts";
+import { drainingRefusal, Refusal, retryLater, storeRefusal } from "./refusal.ts";
 import { defineRoute } from "./route.ts";
 import type { Route } from "./route.ts";
 import { packageVersion } from "./package-version.ts";
@@ -12,7 +12,7 @@ const status = z.object({ status: z.string() });
 const loopDelayMsMax = 2000;
 
 /** Whether the process answers, and whether it can do its work. */
-export function probeRoutes({ store, isDraining, loopDelay, metrics }: GatewayParts): readonly Route[] {
+export function probeRoutes({ store, storeFailures, isDraining, loopDelay, metrics }: GatewayParts): readonly Route[] {
   const healthz = defineRoute({
     method: "GET",
     path: "/healthz",
@@ -36,6 +36,9 @@ export function probeRoutes({ store, isDraining, loopDelay, metrics }: GatewayPa
         throw new Refusal(503, "loop_blocked", `The event loop kept its callers waiting for ${delayMs} ms.`, {
           headers: retryLater,
         });
+      // A store that can be read may take nothing: a full disk, files that were moved away.
+      const { recentCode } = storeFailures;
+      if (recentCode !== undefined) throw storeRefusal(recentCode);
       await store.sessions.list({ limit: 1 });
       return { status: "ready" };
     },

@@ -1,8 +1,10 @@
-import { createAgent } from "@turnkeeper/agent-core";
+import { createAgent, defineTool } from "@turnkeeper/agent-core";
 import { scriptedModel } from "@turnkeeper/agent-core/testing";
-import { systemHost } from "@turnkeeper/kernel";
+import type { ScriptedStep } from "@turnkeeper/agent-core/testing";
+import { CodedError, systemHost } from "@turnkeeper/kernel";
 import { createMemoryStore } from "@turnkeeper/state-store";
 import { expect, it } from "vitest";
+import { z } from "zod";
 import { MeasuredStore, startGateway } from "../src/index.ts";
 import { openGateway, post, until } from "./inside/open-gateway.ts";
 
@@ -40,6 +42,49 @@ it("metrics count turns by outcome, waits, holds, writes, refusals and what is o
   );
   await agent.stop("s", { hard: true });
   await running;
+});
+
+it("a turn that waits for approval runs no more, however it ends", async () => {
+  const shell = defineTool({
+    name: "shell",
+    description: "Runs a command.",
+    input: z.object({}),
+    needsApproval: true,
+    execute: () => Promise.resolve("done"),
+  });
+  const step: ScriptedStep = { calls: [{ name: "shell", input: {} }] };
+  const { url, store, agent } = await openGateway([step], {}, { tools: [shell] });
+  const running = async (): Promise<number> => valueOf(await (await fetch(`${url}/metrics`)).text(), "turns_running");
+  const turn = post(`${url}/v1/sessions/s/turns`, { input: "Hi", approval: "ask" });
+  await until(async () => (await store.turns.running("s"))[0]?.turn.state === "suspended");
+  await until(async () => (await running()) === 0);
+  await agent.stop("s", { hard: true });
+  expect(await (await turn).json()).toMatchObject({ outcome: "interrupted" });
+  expect(await running()).toBe(0);
+});
+
+it("readiness is false for a while after the store took no message, though it can be read", async () => {
+  let nowMs = 0;
+  const host = { ...systemHost, clock: { ...systemHost.clock, monotonicMs: () => nowMs, wallMs: () => 0 } };
+  const store = createMemoryStore({ host: systemHost });
+  const agent = await createAgent({ store, model: scriptedModel([{ text: "Hello." }]) });
+  await using gateway = await startGateway({ agent, store, host }, { port: 0, drainMs: 0 });
+  const ready = async (): Promise<unknown> => {
+    const response = await fetch(`${gateway.url}/readyz`);
+    return [response.status, ((await response.json()) as { code?: string }).code];
+  };
+  const say = (): Promise<Response> => post(`${gateway.url}/v1/sessions/s/turns`, { input: "Hi" });
+  const offer = store.inbox.offer.bind(store.inbox);
+  store.inbox.offer = () => Promise.reject(new CodedError("STORE_FULL", "The disk is full."));
+  expect((await say()).status).toBe(503);
+  expect(await ready()).toEqual([503, "store_full"]);
+  nowMs += 10_000;
+  expect(await ready()).toEqual([200, undefined]);
+  expect((await say()).status).toBe(503);
+  expect(await ready()).toEqual([503, "store_full"]);
+  store.inbox.offer = offer;
+  expect((await say()).status).toBe(200);
+  expect(await ready()).toEqual([200, undefined]);
 });
 
 it("readiness is false while the gateway drains, and while the store refuses", async () => {
