@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { openGateway, post } from "./inside/open-gateway.ts";
 import type { OpenedGateway } from "./inside/open-gateway.ts";
 
-const place = "/home/someone/state.db";
+const place = "/srv/turns/state.db";
 const full = (): Promise<never> =>
   Promise.reject(new CodedError("STORE_FULL", `Could not write to the store ${place}: the disk is full.`));
 
