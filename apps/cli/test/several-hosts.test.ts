@@ -36,6 +36,21 @@ describe.skipIf(findPostgres() === undefined)("several hosts with one store", ()
     return { here: hostOf("alpha", -5), there: hostOf("beta", 5) };
   }
 
+  /** When the stopped turn ended, by the server's clock; and what a command takes now. */
+  async function turnsEnd(
+    host: CliOptions,
+    session: string,
+  ): Promise<{ readonly endedAtMs: number; readonly commandMs: number }> {
+    const beforeMs = performance.now();
+    const { stdout } = await runCli(["sessions", "export", session], host);
+    const commandMs = performance.now() - beforeMs;
+    for (const line of stdout.trimEnd().split("\n")) {
+      const { stop, endedAtMs } = JSON.parse(line) as { stop?: object; endedAtMs?: number };
+      if (stop !== undefined && endedAtMs !== undefined) return { endedAtMs, commandMs };
+    }
+    throw new Error(`No turn was stopped: ${stdout}`);
+  }
+
   async function openGateway(host: CliOptions): Promise<{ readonly gateway: RunningCli; readonly url: string }> {
     const gateway = startCli(["gateway", "--port", "0"], host);
     await gateway.sees(/Listening on (\S+)/);
@@ -57,8 +72,13 @@ describe.skipIf(findPostgres() === undefined)("several hosts with one store", ()
     expect(turn.ageMs).toBeLessThan(600_000);
     expect(turn.ageMs).toBeGreaterThan(0);
     expect(await runCli(["stop", "s"], there)).toMatchObject({ code: 0 });
+    // The server's clock is this machine's, and what the hosts believe theirs to be has no say.
+    const askedAtMs = Date.now();
     const { code, stdout } = await first.ended;
     expect(code).toBe(130);
+    const { endedAtMs, commandMs } = await turnsEnd(there, "s");
+    // Within a second; on a machine so busy that a command takes longer, while one could start and answer.
+    expect(endedAtMs - askedAtMs).toBeLessThan(Math.max(1_000, commandMs));
     expect(eventsOf(stdout).at(-1)).toMatchObject({
       type: "turn.finished",
       outcome: "interrupted",

@@ -3,7 +3,8 @@ import { CodedError } from "@turnkeeper/kernel";
 import pg from "pg";
 import type { ResolvedPostgresStoreOptions } from "./options.ts";
 import { StatementFailed } from "./server.ts";
-import { phaseOf, storeError } from "./store-failure.ts";
+import type { Server } from "./server.ts";
+import { codeOf, phaseOf, storeError } from "./store-failure.ts";
 import type { StoreUrl } from "./store-url.ts";
 
 interface Migration {
@@ -63,16 +64,16 @@ function checkKnown(version: number, store: string): void {
   );
 }
 
-async function checkServer(client: pg.Client, store: string): Promise<void> {
-  const { rows } = await client.query<{ number: string; encoding: string }>(
-    `SELECT current_setting('server_version_num') AS number, pg_encoding_to_char(encoding) AS encoding
-     FROM pg_database WHERE datname = current_database()`,
-  );
-  const { number = "0", encoding = "" } = rows[0] ?? {};
-  if (Number(number) < oldestServer)
+interface ServerFacts {
+  readonly number: number;
+  readonly encoding: string;
+}
+
+function checkServer({ number, encoding }: ServerFacts, store: string): void {
+  if (number < oldestServer)
     throw storeError(
       "STORE_UNAVAILABLE",
-      `Could not open the store ${store}: its server is PostgreSQL ${Math.floor(Number(number) / 10_000)}, and 14 is the oldest that will do.`,
+      `Could not open the store ${store}: its server is PostgreSQL ${Math.floor(number / 10_000)}, and 14 is the oldest that will do.`,
       { store },
     );
   if (encoding !== "UTF8")
@@ -81,6 +82,28 @@ async function checkServer(client: pg.Client, store: string): Promise<void> {
       `Could not open the store ${store}: its database is encoded in ${encoding}, which cannot hold every text. Create one with ENCODING 'UTF8'.`,
       { store },
     );
+}
+
+const serverFacts = `SELECT current_setting('server_version_num')::integer AS number, pg_encoding_to_char(encoding) AS encoding`;
+const ownDatabase = "FROM pg_database WHERE datname = current_database()";
+
+/** What is there, in one statement on a connection that the store goes on with. */
+async function look(server: Server): Promise<number> {
+  const ask = async (columns: string): Promise<number> => {
+    const [row] = await server.once<ServerFacts & { version: number | null }>(
+      `${serverFacts}, ${columns} ${ownDatabase}`,
+      [],
+    );
+    if (row) checkServer(row, server.shown);
+    return row?.version ?? 0;
+  };
+  try {
+    return await ask(`(SELECT version FROM ${server.schema}.store) AS version`);
+  } catch (error) {
+    const isMissing = error instanceof StatementFailed && ["42P01", "3F000"].includes(codeOf(error.cause));
+    if (!isMissing) throw error;
+    return await ask("NULL AS version");
+  }
 }
 
 /** One step after another in one transaction, under a lock that others who open the store meanwhile wait for. */
@@ -112,23 +135,16 @@ async function bringUpToDate(client: pg.Client, schema: string, store: string): 
   return version;
 }
 
-/** `answerMs` absent: a statement may take as long as it takes. Throws `StatementFailed`. */
-async function connected<T>(
-  url: StoreUrl,
-  answerMs: number | undefined,
-  act: (client: pg.Client) => Promise<T>,
-): Promise<T> {
-  let client: pg.Client | undefined;
+/** A connection of its own, on which a statement may take as long as it takes. Throws `StatementFailed`. */
+async function connected<T>(url: StoreUrl, act: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({
+    connectionString: url.connectionString,
+    connectionTimeoutMillis: 5_000,
+    fallback_application_name: "turnkeeper",
+  });
+  // Told by the statement that it stops.
+  client.on("error", () => {});
   try {
-    // In here too: files that the URL names are read now.
-    client = new pg.Client({
-      connectionString: url.connectionString,
-      connectionTimeoutMillis: 5_000,
-      fallback_application_name: "turnkeeper",
-      ...(answerMs === undefined ? {} : { query_timeout: answerMs }),
-    });
-    // Told by the statement that it stops.
-    client.on("error", () => {});
     await client.connect();
     return await act(client);
   } catch (error) {
@@ -136,7 +152,7 @@ async function connected<T>(
     throw new StatementFailed(phaseOf(error) === "refused" ? "refused" : "connect", error);
   } finally {
     // Not waited for: a server that says nothing does not say goodbye either.
-    void client?.end().catch(() => {});
+    void client.end().catch(() => {});
   }
 }
 
@@ -144,13 +160,13 @@ async function connected<T>(
  * Makes the store's schema where it is missing and brings it up to date; answers its version. A schema that is up to
  * date is only looked at, so that a user who may not change it can open it. Tried once: throws `StatementFailed`.
  */
-export async function migrate(url: StoreUrl, { schema, answerMs }: ResolvedPostgresStoreOptions): Promise<number> {
-  const version = await connected(url, answerMs, async (client) => {
-    await checkServer(client, url.shown);
-    const found = await schemaVersion(client, schema);
-    checkKnown(found, url.shown);
-    return found;
-  });
+export async function migrate(
+  server: Server,
+  url: StoreUrl,
+  { schema }: Pick<ResolvedPostgresStoreOptions, "schema">,
+): Promise<number> {
+  const version = await look(server);
+  checkKnown(version, server.shown);
   if (version === newestSchemaVersion()) return version;
-  return await connected(url, undefined, (client) => bringUpToDate(client, schema, url.shown));
+  return await connected(url, (client) => bringUpToDate(client, schema, server.shown));
 }

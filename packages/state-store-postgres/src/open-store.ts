@@ -58,7 +58,7 @@ export async function openPostgresStore(
   const parsed = parseStoreUrl(url);
   const resolved = resolvePostgresStoreOptions(options, parsed.schema);
   const server = new Server(parsed, resolved, host);
-  const schemaVersion = await server.patiently("open", patience.open, () => migrate(parsed, resolved));
+  const schemaVersion = await opened(server, parsed, resolved);
   const writes = new SessionWrites(server, resolved, host.random);
   const folder = resolved.spoolFolder === undefined ? undefined : new SpoolFolder(resolved.spoolFolder, host.random);
   const spool = new PostgresSpool(folder, host.clock, server);
@@ -81,6 +81,16 @@ export async function openPostgresStore(
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** The schema's version. Nothing is left open where it cannot be told. */
+async function opened(server: Server, url: StoreUrl, options: ResolvedPostgresStoreOptions): Promise<number> {
+  try {
+    return await server.patiently("open", patience.open, () => migrate(server, url, options));
+  } catch (error) {
+    await server.close();
+    throw error;
+  }
 }
 
 function listenUrlOf(store: StoreUrl, { listenUrl }: ResolvedPostgresStoreOptions): StoreUrl | undefined {

@@ -303,12 +303,15 @@ export class PostgresTurns implements TurnStore {
     const { schema } = this.#server;
     const rows = await this.#server.read<OpenRow>(
       "list the running turns",
-      `SELECT session_id, row_to_json(turn) AS turn, row_to_json(lease) AS lease, ${schema}.clock_ms(),
-         ${schema}.wall_ms(),
+      // Turn by turn: a join would read every session of the store as soon as some thousand turns run.
+      `SELECT session_id, row_to_json(turn) AS turn, (SELECT ${schema}.clock_ms()) AS clock_ms,
+         (SELECT ${schema}.wall_ms()) AS wall_ms,
+         (SELECT row_to_json(lease) FROM ${schema}.lease WHERE lease.session_id = own.session_id) AS lease,
          (SELECT count(*)::integer FROM ${schema}.input
           WHERE input.session_no = turn.session_no AND turn_id IS NULL AND ended_as IS NULL AND child IS NULL) AS pending_count
-       FROM ${schema}.turn JOIN ${schema}.session USING (session_no) JOIN ${schema}.lease USING (session_id)
-       WHERE outcome IS NULL ${sessionId === undefined ? "" : "AND session_id = $1"}
+       FROM ${schema}.turn,
+         LATERAL (SELECT session_id FROM ${schema}.session WHERE session.session_no = turn.session_no OFFSET 0) AS own
+       WHERE outcome IS NULL ${sessionId === undefined ? "" : `AND session_no = (SELECT session_no FROM ${schema}.session WHERE session_id = $1)`}
        ORDER BY started_at_ms, session_no`,
       sessionId === undefined ? [] : [sessionId],
     );

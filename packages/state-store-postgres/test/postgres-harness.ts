@@ -7,7 +7,7 @@ import type { ConformanceHarness } from "@turnkeeper/state-store/testing";
 import { openPostgresStore } from "@turnkeeper/state-store-postgres";
 import type { PostgresStore } from "@turnkeeper/state-store-postgres";
 import pg from "pg";
-import { inject } from "vitest";
+import { afterAll, inject } from "vitest";
 
 /** What a test that needs a server says where there is none: `test.skipIf(noServer)`. */
 export const noServer: string | false =
@@ -23,7 +23,24 @@ export function freshSchema(): string {
 }
 
 /** The schema in which this file's harnesses play one after the other; it is made once, and emptied for each store. */
-let played: Promise<string> | undefined;
+let played: Promise<Stage> | undefined;
+
+/** What all harnesses of a file have in common: a connection costs a server more than most cases do. */
+interface Stage {
+  readonly admin: pg.Client;
+  readonly schema: string;
+}
+
+async function setStage(): Promise<Stage> {
+  const admin = new pg.Client({ connectionString: serverUrl });
+  await admin.connect();
+  return { admin, schema: await makeClockedSchema(admin) };
+}
+
+afterAll(async () => {
+  const stage = await played;
+  await stage?.admin.end();
+});
 
 /** A schema whose server tells the time that its table `virtual_clock` says. */
 export async function makeClockedSchema(admin: pg.Client): Promise<string> {
@@ -54,11 +71,9 @@ export interface PostgresHarness extends ConformanceHarness {
  */
 export async function postgresHarness(parent: string): Promise<PostgresHarness> {
   const host = virtualHost();
-  const admin = new pg.Client({ connectionString: serverUrl });
-  await admin.connect();
+  const { admin, schema } = await (played ??= setStage());
   const spoolParent = mkdtempSync(join(parent, "spool-"));
   const opened: PostgresStore[] = [];
-  let schema = "";
   let spoolFolder = "";
   let spoolCount = 0;
   let told = "";
@@ -102,7 +117,6 @@ export async function postgresHarness(parent: string): Promise<PostgresHarness> 
   return {
     host,
     open: async () => {
-      schema = await (played ??= makeClockedSchema(admin));
       spoolFolder = join(spoolParent, `${++spoolCount}`);
       told = "";
       await admin.query(`
@@ -120,7 +134,6 @@ export async function postgresHarness(parent: string): Promise<PostgresHarness> 
     },
     close: async () => {
       for (const store of opened) await store.close();
-      await admin.end();
     },
   };
 }

@@ -1,0 +1,69 @@
+import { systemHost } from "@turnkeeper/kernel";
+import { openPostgresStore } from "@turnkeeper/state-store-postgres";
+import pg from "pg";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { freshSchema, noServer, serverUrl } from "./postgres-harness.ts";
+import { openHandle } from "./scene.ts";
+
+async function adminOf(): Promise<pg.Client> {
+  const admin = new pg.Client({ connectionString: serverUrl });
+  await admin.connect();
+  onTestFinished(() => admin.end());
+  return admin;
+}
+
+/** The URL under which the server shows this schema's connections. */
+function namedUrl(schema: string): string {
+  const url = new URL(serverUrl);
+  url.searchParams.set("application_name", schema);
+  return url.href;
+}
+
+async function connectionCount(admin: pg.Client, schema: string): Promise<number> {
+  const text = "SELECT count(*)::integer AS count FROM pg_stat_activity WHERE application_name = $1";
+  const { rows } = await admin.query<{ count: number }>({ text, values: [schema] });
+  return rows[0]?.count ?? 0;
+}
+
+describe.skipIf(noServer)("opening a store", () => {
+  test("that is up to date takes one connection, with which its first call goes on", async () => {
+    const schema = freshSchema();
+    await (await openHandle(serverUrl, { schema })).close();
+    const admin = await adminOf();
+    const store = await openHandle(namedUrl(schema), { schema });
+    expect(await connectionCount(admin, schema)).toBe(1);
+    await store.sessions.list();
+    expect(await connectionCount(admin, schema)).toBe(1);
+  });
+
+  test("whose schema is of a later release is refused: nothing is touched, and nothing left open", async () => {
+    const schema = freshSchema();
+    await (await openHandle(serverUrl, { schema })).close();
+    const admin = await adminOf();
+    await admin.query(`UPDATE "${schema}".store SET version = 9999`);
+    const opening = openPostgresStore(namedUrl(schema), { host: systemHost }, { schema });
+    await expect(opening).rejects.toMatchObject({ code: "STORE_NEWER", context: { version: 9999 } });
+    const { rows } = await admin.query(`SELECT version FROM "${schema}".store`);
+    expect(rows).toEqual([{ version: 9999 }]);
+    while ((await connectionCount(admin, schema)) > 0);
+  });
+
+  test("whose schema is there, and empty, fills it", async () => {
+    const schema = freshSchema();
+    const admin = await adminOf();
+    await admin.query(`CREATE SCHEMA "${schema}"`);
+    const store = await openHandle(serverUrl, { schema });
+    expect(await store.sessions.list()).toEqual({ sessions: [] });
+  });
+
+  test("in a database that is not encoded in UTF8 is refused, before anything is made there", async () => {
+    const admin = await adminOf();
+    const name = `latin_${process.pid}`;
+    await admin.query(`CREATE DATABASE ${name} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`);
+    onTestFinished(async () => void (await admin.query(`DROP DATABASE ${name} WITH (FORCE)`)));
+    const url = new URL(serverUrl);
+    url.pathname = `/${name}`;
+    const opening = openPostgresStore(url.href, { host: systemHost });
+    await expect(opening).rejects.toThrow(/encoded in LATIN1/);
+  });
+});
