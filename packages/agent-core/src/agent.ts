@@ -100,7 +100,7 @@ export interface Agent extends AsyncDisposable {
   observeModelCalls(listener: (call: ModelCallReport) => void): Disposable;
   /**
    * Allows or denies a call that a suspended turn asks about, whoever asked; the first answer counts. Once all are
-   * answered the turn goes on: in the process that asked, where it lives, else here.
+   * answered the turn goes on: in the process that asked, where it lives, else here, if this agent has its tools.
    */
   answer(sessionId: string, callId: string, answer: ApprovalAnswer): Promise<ApprovalOutcome>;
   /** Resolves once every turn and every queued input that this agent must run has ended, and what looks them over. */

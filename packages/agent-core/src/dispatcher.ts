@@ -307,12 +307,12 @@ export class Dispatcher implements AsyncDisposable {
     return result;
   }
 
-  /** Answers a call; where nobody lives who asked, the turn goes on here once nothing is open. */
+  /** Answers a call; where nobody lives who asked, the turn goes on here once nothing is open, if it can. */
   async answer(sessionId: string, callId: string, answer: ApprovalAnswer): Promise<ApprovalOutcome> {
     const by = answer.by ?? `pid ${this.#runner.pid}`;
     const outcome = await answerApproval(this.#deps, { ...answer, sessionId: checkedSessionId(sessionId), callId, by });
     const isLeft = outcome.kind === "recorded" && outcome.openCallIds.length === 0 && !outcome.isResumed;
-    if (!isLeft || !this.#deps.body.resumes || this.#closing.signal.aborted) return outcome;
+    if (!isLeft || !this.#mayGoOn(outcome.turn) || this.#closing.signal.aborted) return outcome;
     this.#runHere(sessionId);
     return { ...outcome, isResumed: true };
   }
@@ -334,9 +334,14 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   async #goOn(turn: SuspendedTurn): Promise<void> {
-    const { body, presence } = this.#deps;
-    if (!body.resumes || !(body.canResume?.(turn) ?? true)) return;
-    if ((await presence.wake(turn.holder, turn.sessionId)) !== "woken") this.#runHere(turn.sessionId);
+    if (!this.#mayGoOn(turn)) return;
+    if ((await this.#deps.presence.wake(turn.holder, turn.sessionId)) !== "woken") this.#runHere(turn.sessionId);
+  }
+
+  /** Without the tools that it asked about its answered calls would fail. */
+  #mayGoOn(turn: SuspendedTurn): boolean {
+    const { body } = this.#deps;
+    return body.resumes && (body.canResume?.(turn) ?? true);
   }
 
   #runHere(sessionId: string): void {

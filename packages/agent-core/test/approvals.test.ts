@@ -240,6 +240,23 @@ describe("a turn that asks for approval", () => {
     expect(ran).toEqual(["a"]);
   });
 
+  it("waits for whoever has its tools, where it is answered by an agent that has not", async () => {
+    const first = await bench.agent([asking(call("a"))], {}, tools);
+    await suspended(first.agent);
+    await first.agent.close();
+    const toolless = await bench.agent([{ text: "never asked" }]);
+    const outcome = await toolless.agent.answer("s", "a", { decision: "allow" });
+    expect(outcome).toMatchObject({ kind: "recorded", isResumed: false });
+    await bench.host.advance(100);
+    expect((await bench.store.turns.running("s"))[0]?.turn.state).toBe("suspended");
+    const other = await bench.agent([{ text: "done" }], {}, tools);
+    expect(await other.agent.runWaiting()).toBe(1);
+    await bench.host.advance(100);
+    expect(ran).toEqual(["a"]);
+    expect(await results()).toMatchObject([{ callId: "a", status: "ok" }]);
+    expect(toolless.model.requests).toEqual([]);
+  });
+
   it("tells a repeat of its message what it asks, and lets it go on with the turn", async () => {
     const first = await bench.agent([asking(call("a"))], {}, tools);
     await suspended(first.agent);
