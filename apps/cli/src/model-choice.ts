@@ -1,7 +1,9 @@
+import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { ResolvedModel } from "@turnkeeper/models";
 import { cliError, failureLine } from "./cli-error.ts";
-import type { Config, ConfigurableProvider } from "./config/config.ts";
+import type { Config, ConfigFinding, ConfigurableProvider } from "./config/config.ts";
+import type { LoadedConfig } from "./config/config-file.ts";
 import { modelTraits, providerSettings } from "./model-settings.ts";
 import type { Environment } from "./output.ts";
 
@@ -111,6 +113,34 @@ export async function openTitleModel(
   const [model] = models;
   const [complaint] = complaints;
   return model ? { model } : { complaint: `Sessions are named by their first messages: ${complaint ?? title_model}` };
+}
+
+/** A key is no setting of the file, and may be set where the command runs that needs it. */
+const isOfTheEnvironment = (error: unknown): boolean =>
+  CodedError.is(error) && /^MODEL_(?:KEY|CREDENTIAL)_/.test(error.code);
+
+/** What is wrong with the models that the file names, by setting. */
+export async function findWrongModels(
+  { config, configured }: Pick<LoadedConfig, "config" | "configured">,
+  deps: ModelDeps,
+): Promise<readonly ConfigFinding[]> {
+  const named: readonly (readonly [string, readonly string[]])[] = [
+    ["model", [config.model]],
+    ["fallback", config.fallback],
+    ["agent.title_model", config.agent.title_model === undefined ? [] : [config.agent.title_model]],
+  ];
+  const findings: ConfigFinding[] = [];
+  for (const [key, names] of named.filter(([one]) => configured.has(one))) {
+    for (const name of names) {
+      try {
+        await (await resolveOne(name, config, deps)).close();
+      } catch (error) {
+        if (isOfTheEnvironment(error)) continue;
+        findings.push({ key, line: configured.get(key), message: failureLine(error).replace(/\.$/, "") });
+      }
+    }
+  }
+  return findings;
 }
 
 /** What the user is told before the first call, on one line; nothing for a model that was chosen and is real. */

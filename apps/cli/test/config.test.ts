@@ -289,6 +289,26 @@ describe("turnkeeper config", () => {
     ).toMatchObject({ findings: [{ key: "agnet", line: 1 }] });
   });
 
+  it.each([
+    ["model: foo/bar\n", /config\.yaml:1: model: Cannot choose model "foo\/bar": unknown provider "foo"/],
+    ["model: demo/nope\n", /config\.yaml:1: model: .*no such demo model/],
+    ["agent:\n  title_model: foo/bar\n", /config\.yaml:2: agent\.title_model: Cannot choose model/],
+    ["model: demo/echo\nfallback: [demo/slow, foo/bar]\n", /config\.yaml:2: fallback: Cannot choose model "foo\/bar"/],
+    ["model: openai-compatible/x\n", /config\.yaml:1: model: .*needs providers\.openai-compatible\.base_url/],
+    ["model: openai/x\nproviders: { openai: { base_url: 'ftp://x' } }\n", /config\.yaml:1: model: .*base.*ftp:/i],
+  ])("check tells of a model that no key would make usable: %j", async (yaml, told) => {
+    const { code, stdout } = await runInside(["config", "check"], {
+      home: makeHome(yaml),
+      env: { OPENAI_API_KEY: "k" },
+    });
+    expect(stdout.trim().split("\n")).toEqual([expect.stringMatching(told)]);
+    expect(code).toBe(2);
+  });
+
+  it("check leaves it to the environment whether a key is set", async () => {
+    expect(await runInside(["config", "check"], { home: makeHome("model: anthropic/x\n") })).toMatchObject({ code: 0 });
+  });
+
   it("schema is a JSON Schema that names every default", async () => {
     const { stdout } = await runInside(["config", "schema"], { home: makeHome() });
     expect(JSON.parse(stdout)).toMatchObject({

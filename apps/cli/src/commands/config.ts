@@ -1,3 +1,4 @@
+import { systemHost } from "@turnkeeper/kernel";
 import { leavesOf } from "../config/config.ts";
 import { configFileOf, findingLine, loadConfig } from "../config/config-file.ts";
 import { readContext } from "../command-context.ts";
@@ -6,7 +7,7 @@ import type { CommandIo } from "../command-io.ts";
 import { table } from "../display/transcript-text.ts";
 import { exitCode } from "../exit-code.ts";
 import { locateHome } from "../home.ts";
-import { chooseModel, keyVariables } from "../model-choice.ts";
+import { chooseModel, findWrongModels, keyVariables } from "../model-choice.ts";
 import { withoutSecrets } from "../store-location.ts";
 
 interface EffectiveSetting {
@@ -75,7 +76,11 @@ export async function showConfig(io: CommandIo, flags: CommonFlags): Promise<num
 
 /** `turnkeeper config check`: every finding on one line. */
 export async function checkConfigFile(io: CommandIo, flags: CommonFlags): Promise<number> {
-  const { file, exists, findings } = await loadConfig(locateHome(io, flags.home).folder);
+  const { folder: homeFolder } = locateHome(io, flags.home);
+  const loaded = await loadConfig(homeFolder);
+  const { file, exists } = loaded;
+  const ofModels = await findWrongModels(loaded, { environment: io.environment, host: systemHost, homeFolder });
+  const findings = [...loaded.findings, ...ofModels];
   if (flags.json) io.stdout.line(JSON.stringify({ file, exists, findings }));
   else if (findings.length > 0) for (const finding of findings) io.stdout.line(findingLine(file, finding));
   else io.stderr.line(exists ? `${file} is right.` : `There is no ${file}; every setting has its default.`);
