@@ -3,7 +3,7 @@
  * and `stream` by sending so many events to every open stream.
  */
 import { createServer } from "node:http";
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createAgent } from "@turnkeeper/agent-core";
 import { startGateway } from "@turnkeeper/gateway";
@@ -26,8 +26,28 @@ const [kind, providerUrl, storeFile] = process.argv.slice(2) as [HttpServerKind,
 
 /** What the gateway answers, from a server that does nothing else. */
 const message = JSON.stringify({ messages: [{ role: "user", text: "Go on.", seq: 1, at: new Date().toISOString() }] });
+/** What it answers to an input that it has run: the end of its turn, as it is stored. */
+const finished = JSON.stringify({
+  type: "turn.finished",
+  text: "word 1 ",
+  outcome: "answered",
+  usage: { inputTokens: 10, outputTokens: 1 },
+  sessionId: "s",
+  turnId: "01JTURNOFTHEBENCH000000000",
+  at: new Date().toISOString(),
+});
 const isKnown = (authorization: string | undefined): boolean => authorization === `Bearer ${httpToken}`;
 const streamHead = { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store" };
+
+/** Reads and checks an input as little as one may. */
+function answerInput(request: IncomingMessage, response: ServerResponse): void {
+  const pieces: Buffer[] = [];
+  request.on("data", (piece: Buffer) => void pieces.push(piece));
+  request.on("end", () => {
+    const { input } = JSON.parse(Buffer.concat(pieces).toString("utf8")) as { readonly input: unknown };
+    response.writeHead(typeof input === "string" ? 200 : 400, { "content-type": "application/json" }).end(finished);
+  });
+}
 
 async function sendEach(open: ReadonlySet<ServerResponse>, eventCount: number): Promise<void> {
   for (let index = 1; index <= eventCount; index++) {
@@ -44,6 +64,7 @@ async function bare(): Promise<Served> {
   const open = new Set<ServerResponse>();
   const server = createServer((request, response) => {
     if (!isKnown(request.headers.authorization)) return response.writeHead(401).end();
+    if (request.method === "POST") return answerInput(request, response);
     if (request.url?.endsWith("/events")) {
       open.add(response.writeHead(200, streamHead));
       response.flushHeaders();
@@ -62,6 +83,15 @@ async function onFastify(): Promise<Served> {
     if (!isKnown(request.headers.authorization)) await reply.code(401).send();
   });
   server.get("/v1/sessions/:id/messages", async (_request, reply) => reply.type("application/json").send(message));
+  const body = {
+    type: "object",
+    required: ["input"],
+    additionalProperties: false,
+    properties: { input: { type: "string" }, inputId: { type: "string" } },
+  };
+  server.post("/v1/sessions/:id/turns", { schema: { body } }, async (_request, reply) =>
+    reply.type("application/json").send(finished),
+  );
   server.get("/v1/sessions/:id/events", (_request, reply) => {
     reply.hijack();
     open.add(reply.raw.writeHead(200, streamHead));
@@ -92,7 +122,7 @@ async function ours(): Promise<Served> {
   const agent = await createAgent({ store, model });
   const limits = { streamCount: 5000, connectionCount: 10_000 };
   const { url } = await startGateway({ agent, store }, { port: 0, token: httpToken, limits });
-  if (providerUrl === undefined) await agent.run("s", "Go on.").result;
+  if (providerUrl === undefined) await agent.run("s", "Go on.", { inputId: "one" }).result;
   const stream = async (count: number): Promise<void> => {
     eventCount = count;
     await agent.run("s", "Go on.").result;
