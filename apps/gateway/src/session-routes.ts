@@ -91,9 +91,10 @@ export function sessionRoutes({ store, presence, endProcesses }: GatewayParts): 
     refusals: [404],
     handle: async ({ params: { sessionId }, query: { limit, cursor } }) => {
       const afterSeq = seqOf(cursor);
-      if (!(await store.sessions.read(sessionId))) throw unknownSession();
       // One more than the page tells whether there is a next one.
       const { entries } = await store.transcript.load(sessionId, { all: true, afterSeq, first: limit + 1 });
+      // Of what is not there nothing is there: only an empty page is asked about.
+      if (entries.length === 0 && !(await store.sessions.read(sessionId))) throw unknownSession();
       const page = entries.slice(0, limit);
       const last = page.at(-1);
       const hasMore = entries.length > limit && last !== undefined;

@@ -78,8 +78,12 @@ describe("a turn over HTTP", () => {
     expect(await (await fetch(`${url}/v1/sessions/s/messages?cursor=1`)).json()).toMatchObject({
       messages: [{ role: "assistant" }],
     });
+    // Behind the last one there is nothing, and it is a session all the same.
+    const behind = await fetch(`${url}/v1/sessions/s/messages?cursor=2`);
+    expect([behind.status, await behind.json()]).toEqual([200, { messages: [] }]);
     expect((await fetch(`${url}/v1/sessions/s`, { method: "DELETE" })).status).toBe(204);
     expect((await fetch(`${url}/v1/sessions/s`)).status).toBe(404);
+    expect((await fetch(`${url}/v1/sessions/s/messages`)).status).toBe(404);
   });
 });
 
