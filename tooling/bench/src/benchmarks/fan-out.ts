@@ -163,7 +163,7 @@ export const fanOut: Benchmark = {
     },
     { of: many, metric: "timers left", atMost: 2, isCpuBound: true },
   ],
-  roundCount: ({ isQuick }: Effort) => (isQuick ? 3 : 7),
+  roundCount: ({ isQuick }: Effort) => (isQuick ? 2 : 7),
   open: async () => [
     await caseOf({ name: limit, role: "limit" }, once, alone),
     await caseOf({ name: few, role: "ours" }, { each: 30, times: 33 }, delegated),

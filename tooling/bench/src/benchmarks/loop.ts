@@ -33,8 +33,8 @@ const large = { metric: "a KB of 2 MB", chunkCount: 20_000, length: 100, per: 2_
 
 function answersOf({ isQuick }: Effort): readonly Answer[] {
   return [
-    { ...chunk, times: isQuick ? 3 : 8 },
-    { ...turn, times: isQuick ? 40 : 150 },
+    { ...chunk, times: isQuick ? 2 : 8 },
+    { ...turn, times: isQuick ? 20 : 150 },
     { ...small, times: isQuick ? 2 : 5 },
     { ...large, times: 1 },
   ];
