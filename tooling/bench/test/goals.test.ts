@@ -19,7 +19,8 @@ const memoryFolder = "/dev/shm";
 const groups = {
   "stores and leases": ["lease", "progress", "append", "append-many", "load", "timers"],
   "turns and models": ["turn", "step", "stream"],
-  "the loop": ["loop", "tool-call", "fan-out"],
+  "the loop": ["loop"],
+  "tools and children": ["tool-call", "fan-out"],
   "the gateway": ["http", "sse"],
 };
 
