@@ -155,6 +155,62 @@ describe("a stream that is open while its turn waits for approval and goes on", 
   });
 });
 
+describe("a turn that is suspended over a subagent", () => {
+  const delegate = defineTool({
+    name: "delegate",
+    description: "Delegates.",
+    input: z.object({ task: z.string() }),
+    mayRunAgain: true,
+    execute: async ({ task }, context) => (await context.delegate?.(task))?.text ?? "",
+  });
+  const asks = (id: string, say: string): ScriptedStep => ({ calls: [{ id, name: "change", input: { say } }] });
+  const steps: readonly ScriptedStep[] = [
+    { calls: [{ id: "d", name: "delegate", input: { task: "change it" } }] },
+    asks("b", "one"),
+    asks("c", "two"),
+    { text: "Both are changed." },
+    { text: "All is done." },
+  ];
+
+  it("rule 7.19: has each question of it on its stream once, and goes on there with its end", async () => {
+    const gateway = await openGateway(steps, {}, { tools: [...tools, delegate] });
+    const reading = readEvents(await postTurn(gateway), isFinished);
+    const childId = async (): Promise<string> => {
+      const { sessions } = await gateway.store.sessions.list();
+      return sessions.find(({ parent }) => parent)?.sessionId ?? "";
+    };
+    const isAskedOver = async (callId: string): Promise<boolean> => {
+      const [parent] = await gateway.store.turns.running("s");
+      const [child] = await gateway.store.turns.running(await childId());
+      const isAsked = child?.turn.approvals?.some((asked) => asked.callId === callId && !asked.answer);
+      return parent?.turn.state === "suspended" && child?.turn.state === "suspended" && isAsked === true;
+    };
+    for (const callId of ["b", "c"]) {
+      await until(() => isAskedOver(callId));
+      const wrong = await post(`${gateway.url}/v1/sessions/s/approvals/d`, { decision: "allow" });
+      expect(wrong.status).toBe(404);
+      const why = (await (await fetch(`${gateway.url}/v1/sessions/s/why`)).json()) as { turn: object; next: string };
+      const child = await childId();
+      expect(why.turn).toMatchObject({ state: "suspended", asks: [], subagents: [{ callId: "d", session: child }] });
+      expect(why.next).toContain(`until the subagent in session ${child}`);
+      const path = `/v1/sessions/${child}/approvals/${callId}`;
+      expect((await post(`${gateway.url}${path}`, { decision: "allow" })).status).toBe(200);
+    }
+    const events = await reading;
+    expect(knownBy(events)[0]).toEqual(["b", "c"]);
+    const told = events.map(({ event }) => event.type).filter((type) => type !== "turn.waiting");
+    for (const type of ["turn.started", "tool.started", "child.started", "tool.finished", "turn.finished"])
+      expect(told.filter((one) => one === type)).toEqual([type]);
+    expect(events.some(({ event }) => event.type === "turn.waiting" && event.awaits?.[0] === "d")).toBe(true);
+    expect(events.find(({ event }) => event.type === "tool.finished")?.event).toMatchObject({
+      callId: "d",
+      ok: true,
+      output: "Both are changed.",
+    });
+    expect(events.at(-1)?.event).toMatchObject({ outcome: "answered", text: "All is done." });
+  });
+});
+
 describe("a turn that is allowed to go on at another gateway", () => {
   it("goes on there once who asked is gone, and a stream tells the rest of what the first one told", async () => {
     const here = await openGateway(asksTwice.slice(0, 1), {}, { tools });

@@ -1,11 +1,10 @@
 import { CodedError } from "@turnkeeper/kernel";
 import type { PeriodicHandle } from "@turnkeeper/periodic-scheduler";
-import { unansweredCalls } from "@turnkeeper/state-store";
 import type {
   InputRecord,
   LeaseView,
   OfferResult,
-  ParentCall,
+  OpenTurn,
   RequestStopResult,
   Runner,
   SuspendedTurn,
@@ -20,11 +19,11 @@ import { runInputlessTurn } from "./inputless-turn.ts";
 import type { InputlessBody } from "./inputless-turn.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
 import { LeftInputs } from "./left-inputs.ts";
-import { awaitedTurns } from "./open-questions.ts";
 import { Observers } from "./observers.ts";
 import { leavesWhenBusy, offerInput } from "./offer-input.ts";
 import { reapTurns } from "./reaper.ts";
 import { beginWait, refuseReentry } from "./reentry.ts";
+import { Resumption } from "./resumption.ts";
 import { checkedSessionId } from "./session-id.ts";
 import { leaveToOthers, SessionRunner } from "./session-runner.ts";
 import type { CloseOptions, RunnerDeps, TurnBody } from "./session-runner.ts";
@@ -64,6 +63,7 @@ export class Dispatcher implements AsyncDisposable {
   readonly #work = new Set<Promise<void>>();
   /** Sessions that are worked on because nobody else did, and who is told once that has ended. */
   readonly #servedForNobody = new Map<string, () => void>();
+  readonly #resumption: Resumption;
   readonly #leftInputs: LeftInputs;
   /** Sessions whose inputs are to be left to others, which the store refused so far. */
   readonly #left = new Set<string>();
@@ -83,16 +83,15 @@ export class Dispatcher implements AsyncDisposable {
       follow: (call) => this.#track(this.#follow(call)),
       observe: (event) => this.#observers.tell(event),
       onIdle: () => {},
-      tend: (turn) => this.#track(this.#tend(turn).catch(reportDefect)),
-      childEnded: (parent) => this.#track(this.#goOnWith(parent).catch(reportDefect)),
+      tend: (turn) => this.#track(this.#resumption.ofChildren(turn).catch(reportDefect)),
+      childEnded: (parent) => this.#track(this.#resumption.ofParent(parent).catch(reportDefect)),
       leaveLater: (sessionId) => void this.#left.add(sessionId),
     };
-    this.#leftInputs = new LeftInputs({
-      ...this.#deps,
-      closing: this.#closing.signal,
-      isServedHere: (sessionId) => this.#runners.has(sessionId),
-      canResume: (turn) => deps.body.canResume?.(turn) ?? false,
-    });
+    const canResume = (turn: OpenTurn): boolean => this.#mayGoOn(turn);
+    const runHere = (sessionId: string): void => this.#runHere(sessionId);
+    this.#resumption = new Resumption({ ...this.#deps, canResume, runHere });
+    const isServedHere = (sessionId: string): boolean => this.#runners.has(sessionId);
+    this.#leftInputs = new LeftInputs({ ...this.#deps, closing: this.#closing.signal, isServedHere, canResume });
     this.#reaper = deps.scheduler.schedule(() => this.#reap(), reapEveryMs, { name: "reaper" });
     this.#track(this.#reap());
   }
@@ -317,29 +316,8 @@ export class Dispatcher implements AsyncDisposable {
     return { ...outcome, isResumed: true };
   }
 
-  /** The subagents that a suspended turn waits for, and theirs: where one is answered and nobody lives who asked, it goes on here. */
-  async #tend(turn: SuspendedTurn): Promise<void> {
-    for (const child of await awaitedTurns(this.#deps.store, turn)) {
-      if (unansweredCalls(child).length > 0) await this.#tend(child);
-      else await this.#goOn(child);
-    }
-  }
-
-  /** A child has ended: its parent's turn goes on, if it waited for nothing else, where it was begun or else here. */
-  async #goOnWith({ sessionId, turnId }: ParentCall): Promise<void> {
-    const [view] = await this.#deps.store.turns.running(sessionId);
-    const turn = view?.turn;
-    if (turn?.turnId !== turnId || turn.state !== "suspended" || unansweredCalls(turn).length > 0) return;
-    await this.#goOn(turn);
-  }
-
-  async #goOn(turn: SuspendedTurn): Promise<void> {
-    if (!this.#mayGoOn(turn)) return;
-    if ((await this.#deps.presence.wake(turn.holder, turn.sessionId)) !== "woken") this.#runHere(turn.sessionId);
-  }
-
   /** Without the tools that it asked about its answered calls would fail. */
-  #mayGoOn(turn: SuspendedTurn): boolean {
+  #mayGoOn(turn: OpenTurn): boolean {
     const { body } = this.#deps;
     return body.resumes && (body.canResume?.(turn) ?? true);
   }

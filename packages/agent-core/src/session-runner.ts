@@ -1,5 +1,4 @@
 import { CodedError } from "@turnkeeper/kernel";
-import { unansweredCalls } from "@turnkeeper/state-store";
 import type {
   HandOver,
   OpenTurn,
@@ -16,17 +15,18 @@ import type { ProgressClock } from "@turnkeeper/turn-liveness";
 import type { TurnInterrupt } from "@turnkeeper/interrupt";
 import { settingsOf } from "./call-settings.ts";
 import type { CallSettings } from "./call-settings.ts";
-import type { TurnEvent, TurnEventBody } from "./events.ts";
+import type { TurnEventBody } from "./events.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
 import type { Approval } from "./tool-call.ts";
 import { onBehalfOf } from "./reentry.ts";
 import { reportDefect } from "./defect.ts";
 import { withKnownOutcome } from "./unknown-outcome.ts";
-import { stampedEvent } from "./stamped-event.ts";
 import { requestStop } from "./stop.ts";
 import type { StopOptions, TurnCall } from "./turn-call.ts";
 import { conductTurn } from "./turn-machinery.ts";
 import type { ConductedTurn, TurnDeps, TurnEnding, TurnPause, TurnScope } from "./turn-machinery.ts";
+import { ToldTurn } from "./told-turn.ts";
+import type { ToldTurnDeps } from "./told-turn.ts";
 import { WaitingCalls } from "./waiting-calls.ts";
 
 type Granted = Extract<TurnLeaseResult, { kind: "granted" }>;
@@ -62,13 +62,11 @@ export interface CloseOptions {
   readonly drain?: boolean;
 }
 
-export interface RunnerDeps extends TurnDeps {
+export interface RunnerDeps extends TurnDeps, ToldTurnDeps {
   readonly runner: Runner;
   readonly body: TurnBody;
   /** Takes over a call whose input somebody else runs. */
   follow(call: TurnCall): void;
-  /** Told everything that happens in a turn, once, whether anybody called for it or not. */
-  observe(event: TurnEvent): void;
   /** Sees to it that the subagents that a suspended turn waits for go on once they are answered. */
   tend(turn: SuspendedTurn): void;
   /** Told that a turn of this child ended here, after which its parent's may go on. */
@@ -245,16 +243,8 @@ export class SessionRunner {
     }
     const calls = this.#waiting.take(input.inputId);
     const parent = await this.#parentOf(calls, resumed);
-    let isOver = false;
-    const observe = (event: TurnEvent): void => this.#deps.observe(event);
-    const stamped = (event: TurnEventBody): TurnEvent =>
-      stampedEvent(event, this.#sessionId, turnId, this.#deps.host.clock.wallMs());
-    const emit = (body: TurnEventBody): void => {
-      const event = stamped(body);
-      for (const call of calls) call.pass(event);
-      // What a child asks while its parent is suspended is its own turn's to tell.
-      if (!isOver) observe(event);
-    };
+    const told = new ToldTurn(this.#deps, { sessionId: this.#sessionId, turnId }, calls);
+    const { emit } = told;
     const conducted = await conductTurn(
       this.#deps,
       {
@@ -267,16 +257,7 @@ export class SessionRunner {
           this.#current = { inputId: input.inputId, interrupt };
           if (this.#closing === "stopping") this.#shutDown(interrupt);
           const begun = { fencingToken: lease.fencingToken, ...(resumed ? { resumes: true as const } : {}) };
-          for (const call of calls) {
-            call.started(turnId, begun);
-            call.request.onPause?.(false);
-            call.keptBy({
-              onStop: ({ hard = false, by = "caller", reason = "user-stop" }) =>
-                void interrupt.interrupt({ hard, reason, by }),
-              onWaitedOut: () => {},
-            });
-          }
-          observe(stamped({ type: "turn.started", ...begun }));
+          told.started(interrupt, begun);
           // Whoever else waits here waits for this turn now.
           this.#waiting.heldBy(this.#deps.runner);
         },
@@ -308,22 +289,11 @@ export class SessionRunner {
     this.#waiting.heldByNobody();
     this.#deps.body.ended?.(this.#sessionId, conducted);
     if (conducted.suspended) {
-      const { suspended, asks } = conducted;
-      for (const ask of asks) emit({ type: "approval.requested", ...ask });
-      const open = unansweredCalls(suspended);
-      // What a subagent asks was told when it asked; that its parent rests too is told by nothing else.
-      if (open.some(({ child }) => child))
-        emit({ type: "turn.waiting", awaits: open.map(({ callId }) => callId), elapsedMs: 0 });
-      isOver = true;
-      for (const call of calls) call.request.onPause?.(true);
-      return this.#waiting.park(calls, input.inputId, suspended);
+      told.suspended(conducted.suspended, conducted.asks);
+      return this.#waiting.park(calls, input.inputId, conducted.suspended);
     }
-    isOver = true;
     this.#hasOrphans = this.#mustCompeteAgain(conducted.handOver);
-    const { entries: _entries, stop, ...ending } = conducted.ending;
-    const end = { ...ending, ...(stop ? { by: stop.by } : {}) };
-    for (const call of calls) call.finish(end);
-    observe(stamped({ type: "turn.finished", text: "", ...end }));
+    told.ended(conducted.ending);
     if (parent) this.#deps.childEnded(parent);
   }
 

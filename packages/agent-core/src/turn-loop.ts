@@ -6,72 +6,36 @@
  * whatever the tool does; what it cannot close any more (crash, lost lease, failed store), the store closes with
  * `outcome unknown` when it ends or settles the turn.
  */
-import type { LanguageModelV3CallOptions, LanguageModelV3FunctionTool } from "@ai-sdk/provider";
 import { CodedError } from "@turnkeeper/kernel";
-import type { Host } from "@turnkeeper/kernel";
-import { cacheScope } from "@turnkeeper/models";
-import type { CacheConversation, ModelFailure, ResolvedModel } from "@turnkeeper/models";
-import type { AskedCall, AssistantBody, EntryDraft, StateStore, ToolCallPart, Usage } from "@turnkeeper/state-store";
-import { isCallersTool } from "./call-settings.ts";
-import type { ModelSettings } from "./call-settings.ts";
-import { contextLimits } from "./compaction/context-limits.ts";
-import { estimateTokens } from "./compaction/token-estimate.ts";
-import { TurnCompaction } from "./compaction/turn-compaction.ts";
+import type { ModelFailure, ResolvedModel } from "@turnkeeper/models";
+import type { AssistantBody, EntryDraft, Usage } from "@turnkeeper/state-store";
+import { AnsweringModel } from "./answering-model.ts";
+import type { AnsweringModelSettings } from "./answering-model.ts";
 import type { Conversation } from "./conversation.ts";
-import { reportDefect } from "./defect.ts";
-import type { TurnDelegation } from "./delegation/turn-delegation.ts";
-import type { Guardrails } from "./guardrails.ts";
-import type { TurnEventBody } from "./events.ts";
-import { backoffMs, callModel, pause } from "./model-call.ts";
-import type { EndedModelCall, ModelStep } from "./model-call.ts";
+import { backoffMs, pause } from "./model-call.ts";
+import type { ModelStep } from "./model-call.ts";
 import type { ModelCallReport } from "./model-call-report.ts";
 import { addUsage } from "./step-reader.ts";
-import type { RawToolCall, StepEvent } from "./step-reader.ts";
 import { Steers } from "./steers.ts";
-import { ToolBatch } from "./tool-batch.ts";
-import { prepareCall } from "./tool-call.ts";
-import type { Approval, ApprovalPolicy, PreparedCall } from "./tool-call.ts";
-import { declarationOf } from "./tool-input.ts";
-import type { ToolSet } from "./tool-input.ts";
+import type { PreparedCall } from "./tool-call.ts";
 import { TurnAnswer } from "./turn-answer.ts";
 import { budgetEnding } from "./turn-budget.ts";
 import type { TurnBudget } from "./turn-budget.ts";
-import { endingOf, interruptedEnding } from "./turn-machinery.ts";
+import { TurnCalls } from "./turn-calls.ts";
+import type { StepEnd, TurnCallsDeps, TurnCallsSettings } from "./turn-calls.ts";
+import { endingOf } from "./turn-machinery.ts";
 import type { TurnEnding, TurnPause, TurnScope } from "./turn-machinery.ts";
 import type { TurnSoFar } from "./turn-so-far.ts";
 
-export interface LoopDeps {
-  readonly store: StateStore;
-  readonly host: Host;
+export interface LoopDeps extends TurnCallsDeps {
   readonly model: ResolvedModel;
-  readonly tools: ToolSet;
-  readonly policy: ApprovalPolicy | undefined;
-  readonly approval: Approval;
-  readonly delegation?: TurnDelegation | undefined;
-  /** The calls that this turn was suspended over, by id, with what was answered. */
-  readonly asked: ReadonlyMap<string, AskedCall>;
-  readonly emit: (event: TurnEventBody) => void;
   readonly onModelCall: (call: ModelCallReport) => void;
 }
 
-export interface LoopSettings {
-  readonly system: string | undefined;
-  readonly workspace: string;
+export interface LoopSettings extends AnsweringModelSettings, TurnCallsSettings {
   readonly maxIterations: number;
   readonly budget: TurnBudget;
-  readonly modelAttempts: number;
-  readonly toolConcurrency: number;
-  readonly silenceMs: number;
-  readonly model: ModelSettings;
-  readonly conversationOf: ((sessionId: string) => CacheConversation["declared"]) | undefined;
-  readonly compaction: { readonly threshold: number | undefined; readonly contextTimeoutMs: number };
 }
-
-/** What a key of every store, a path and an event's id can bear; some gateways pack a model's signature into the id. */
-const callIdPattern = /^[\x21-\x7e]{1,1000}$/;
-
-/** What a step leaves: the turn goes on with the next one, or it ends. */
-type StepEnd = { readonly kind: "next" } | { readonly kind: "end"; readonly ending: TurnEnding | TurnPause };
 
 /**
  * The agent's loop inside one turn: ask the model, run what it asks for, until it asks for nothing. It goes on on
@@ -84,68 +48,28 @@ export class TurnLoop {
   readonly #scope: TurnScope;
   /** What the model is asked with; grows with what this turn appends. */
   readonly #conversation: Conversation;
-  readonly #declarations: LanguageModelV3FunctionTool[];
   readonly #steers: Steers;
-  /** The one that answers: the chosen one, until a fallback takes its place for the rest of the turn. */
-  #model: ResolvedModel;
-  #compaction: TurnCompaction;
-  readonly #callIds: Set<string>;
-  readonly #guardrails: Guardrails;
-  #replacedCount: number;
+  readonly #model: AnsweringModel;
+  readonly #calls: TurnCalls;
   #usage: Usage;
   #stepCount: number;
-  readonly #openCalls: readonly ToolCallPart[];
   readonly #answer: TurnAnswer;
-  readonly #cacheScope: string;
 
-  constructor(
-    deps: LoopDeps,
-    settings: LoopSettings,
-    scope: TurnScope,
-    conversation: Conversation,
-    { callIds, guardrails, usage, stepCount, said, openCalls }: TurnSoFar,
-  ) {
+  constructor(deps: LoopDeps, settings: LoopSettings, scope: TurnScope, conversation: Conversation, soFar: TurnSoFar) {
     this.#deps = deps;
     this.#settings = settings;
-    this.#model = deps.model;
     this.#scope = scope;
     this.#conversation = conversation;
-    this.#declarations = [...deps.tools.values()].map(declarationOf);
     this.#steers = new Steers(deps.store, scope);
-    this.#callIds = new Set(callIds);
-    this.#guardrails = guardrails;
-    this.#replacedCount = conversation.replacedCount;
-    this.#usage = usage;
-    this.#stepCount = stepCount;
-    this.#openCalls = openCalls;
-    this.#answer = new TurnAnswer(said);
-    this.#cacheScope = this.#findCacheScope();
-    this.#compaction = this.#makeCompaction();
-  }
-
-  /** A declaration that fails must not fail the turn, nor share a cache with what it might have meant. */
-  #findCacheScope(): string {
-    const { sessionId } = this.#scope;
-    try {
-      return cacheScope({ sessionId, declared: this.#settings.conversationOf?.(sessionId) });
-    } catch (error) {
-      reportDefect(error);
-      return cacheScope({ sessionId });
-    }
-  }
-
-  #makeCompaction(): TurnCompaction {
-    const { system = "", modelAttempts, compaction } = this.#settings;
-    return new TurnCompaction(
-      { ...this.#deps, model: this.#model, onUsage: (usage) => this.#addUsage(usage) },
-      {
-        contextTimeoutMs: compaction.contextTimeoutMs,
-        modelAttempts,
-        overheadTokens: () => estimateTokens(system + JSON.stringify(this.#declarations)),
-      },
-      contextLimits(this.#model.contextWindowTokens, compaction.threshold),
-      this.#scope,
-      this.#conversation,
+    this.#usage = soFar.usage;
+    this.#stepCount = soFar.stepCount;
+    this.#answer = new TurnAnswer(soFar.said);
+    this.#calls = new TurnCalls(deps, settings, scope, conversation, soFar);
+    this.#model = new AnsweringModel(
+      { ...deps, steers: this.#steers, onUsage: (spent) => this.#addUsage(spent) },
+      settings,
+      scope,
+      conversation,
     );
   }
 
@@ -158,16 +82,14 @@ export class TurnLoop {
   }
 
   async #iterate(): Promise<TurnEnding | TurnPause> {
-    const resumed = await this.#finishOpenCalls();
+    const resumed = await this.#calls.runOpen();
     if (resumed.kind === "end") return resumed.ending;
     for (;;) {
       const spent = this.#budgetEnding();
       if (spent) return spent;
       this.#stepCount++;
       await this.#takeSteers();
-      await this.#compaction.whenDue();
-      let step = await this.#askModel();
-      while ((await this.#compaction.mends(step)) || this.#fallsBack(step)) step = await this.#askModel();
+      const step = await this.#model.step({ isFirst: this.#stepCount === 1, isGoingOn: this.#answer.goOnCount > 0 });
       const end = await this.#finishStep(step);
       if (end.kind === "end") return end.ending;
       if (this.#scope.storeFailure) throw this.#scope.storeFailure;
@@ -193,146 +115,21 @@ export class TurnLoop {
     return inputs.length > 0;
   }
 
-  async #askModel(): Promise<ModelStep> {
-    const { host, emit } = this.#deps;
-    const { silenceMs } = this.#settings;
-    const model = this.#model;
-    const { clock, interrupt } = this.#scope;
-    const request: LanguageModelV3CallOptions = {
-      ...this.#modelSettings,
-      prompt: this.#conversation.prompt(this.#settings.system),
-      ...(this.#declarations.length > 0 ? { tools: this.#declarations } : {}),
-      providerOptions: { turnkeeper: { cacheScope: this.#cacheScope } },
-    };
-    // A redirect cuts this request short, and nothing else of the turn.
-    using phase = interrupt.enterPhase("model-request");
-    const step = await callModel(
-      {
-        host,
-        clock,
-        model,
-        signal: phase.signal,
-        beforeSideEffect: async () => {
-          await this.#scope.beforeSideEffect();
-          phase.signal.throwIfAborted();
-          for (const { inputId, child } of this.#steers.deliver())
-            emit({ type: "steer.delivered", inputId, ...(child ? { childSessionId: child.sessionId } : {}) });
-        },
-        onEvent: (event) => this.#emitStepEvent(event),
-        onEnded: (call) => this.#reportCall(model, call),
-        onRetry: ({ attempt, delayMs, failure }) =>
-          emit({ type: "model.retry", attempt, delayMs: Math.round(delayMs), reason: failure.message }),
-      },
-      {
-        attempts: this.#settings.modelAttempts,
-        silenceMs: model === this.#deps.model ? silenceMs : (model.silenceMs ?? silenceMs),
-      },
-      request,
-    );
-    if (step.reader.usage) this.#addUsage(step.reader.usage);
-    return step;
-  }
-
-  /** A call that is forced once would be forced for ever: what follows the first step may answer. */
-  get #modelSettings(): ModelSettings {
-    const { toolChoice, ...model } = this.#settings.model;
-    if (toolChoice === undefined || this.#declarations.length === 0) return model;
-    const isForced = toolChoice.type === "required" || toolChoice.type === "tool";
-    return isForced && this.#stepCount > 1 ? model : { ...model, toolChoice };
-  }
-
-  /**
-   * Whether another model answers in the place of one that cannot, for the rest of the turn. Only before anything of the
-   * answer was seen: two models' halves are no answer.
-   */
-  #fallsBack({ failure, reader, stopped }: ModelStep): boolean {
-    const { id: from, fallback } = this.#model;
-    if (!fallback || !failure?.isOfRoute || stopped !== undefined) return false;
-    if (reader.hasOutput || this.#answer.goOnCount > 0) return false;
-    this.#deps.emit({ type: "model.fallback", from, to: fallback.id, reason: failure.message });
-    this.#model = fallback;
-    this.#conversation.addressTo(fallback.id);
-    this.#compaction = this.#makeCompaction();
-    return true;
-  }
-
-  #reportCall({ id: model }: ResolvedModel, { startedAtMs, firstOutputMs, step }: EndedModelCall): void {
-    const { sessionId, turnId } = this.#scope;
-    const { reader, failure, stopped } = step;
-    const { finishReason, usage } = reader;
-    this.#deps.onModelCall({
-      sessionId,
-      turnId,
-      model,
-      startedAtMs,
-      endedAtMs: this.#deps.host.clock.wallMs(),
-      ...(firstOutputMs === undefined ? {} : { firstOutputMs }),
-      ...(finishReason === undefined ? {} : { finishReason }),
-      ...(usage === undefined ? {} : { usage }),
-      ...(failure ? { failure: failure.code } : stopped === undefined ? {} : { failure: "stopped" }),
-    });
-  }
-
   #addUsage(usage: Usage): void {
     this.#usage = addUsage(this.#usage, usage);
     this.#deps.emit({ type: "usage", ...usage });
-  }
-
-  #emitStepEvent(event: StepEvent): void {
-    if (event.kind === "text") this.#deps.emit({ type: "text.delta", text: event.delta });
-    else if (event.kind === "reasoning") this.#deps.emit({ type: "reasoning.delta", text: event.delta });
   }
 
   async #finishStep(step: ModelStep): Promise<StepEnd> {
     const { failure, reader, stopped } = step;
     if (stopped !== undefined) return this.#finishStopped(step, stopped);
     if (failure) return this.#finishFailed(step, failure);
-    const prepared = await Promise.all(
-      reader.calls.map((call) => prepareCall(this.#deps.tools, { ...call, callId: this.#ownCallId(call) })),
-    );
+    const prepared = await this.#calls.prepare(reader.calls, this.#stepCount);
     if (prepared.length === 0) return this.#finishAnswer(step);
     const draft = this.#draftOf(step, { prepared });
     await this.#scope.append([draft]);
     this.#answer.isWhole();
-    return this.#finishCalls(prepared);
-  }
-
-  /** A turn that goes on after it was suspended begins with the calls that it was suspended over. */
-  async #finishOpenCalls(): Promise<StepEnd> {
-    if (this.#openCalls.length === 0) return { kind: "next" };
-    const prepared = await Promise.all(
-      this.#openCalls.map(({ callId, name, input }) =>
-        prepareCall(this.#deps.tools, { callId, name, inputText: JSON.stringify(input) }),
-      ),
-    );
-    const end = await this.#finishCalls(prepared);
-    if (this.#scope.storeFailure) throw this.#scope.storeFailure;
-    return end;
-  }
-
-  async #finishCalls(prepared: readonly PreparedCall[]): Promise<StepEnd> {
-    const batch = await this.#runCalls(prepared);
-    const { halt, asking, waits } = batch;
-    if (this.#scope.interrupt.signal.aborted) return { kind: "end", ending: interruptedEnding(this.#scope.interrupt) };
-    if (asking.length + waits.length > 0) return { kind: "end", ending: this.#pauseOver(batch) };
-    if (!halt) return { kind: "next" };
-    const reason = `GUARDRAIL_${halt.rule.toUpperCase().replaceAll("-", "_")}`;
-    return { kind: "end", ending: { outcome: "failed", reason, detail: halt.detail } };
-  }
-
-  #pauseOver({ asking, waits, ifStopped }: ToolBatch): TurnPause {
-    const { turnId } = this.#scope;
-    return {
-      outcome: "suspended",
-      asks: asking.map(({ callId, name, parsed, tool }) => ({
-        callId,
-        name,
-        input: parsed.stored,
-        ...(tool && isCallersTool(tool) ? { awaits: "result" } : {}),
-      })),
-      waits,
-      ifStopped: ifStopped.map((body): EntryDraft => ({ key: `${turnId}/${body.callId}/result`, body })),
-    };
+    return this.#calls.run(prepared);
   }
 
   /** What broke off in the middle of an answer is gone on with; anything else ends the turn. */
@@ -402,15 +199,6 @@ export class TurnLoop {
     return { kind: "next" };
   }
 
-  /** The provider's id, made unique in the turn: some number calls from zero in every step, send none, or what no key can be. */
-  #ownCallId(call: RawToolCall): string {
-    const wanted = callIdPattern.test(call.callId) ? call.callId : `call-${this.#stepCount}`;
-    let callId = wanted;
-    for (let copy = 2; this.#callIds.has(callId); copy++) callId = `${wanted}-${copy}`;
-    this.#callIds.add(callId);
-    return callId;
-  }
-
   /** The step as the next entry of the conversation. */
   #draftOf(
     { reader }: ModelStep,
@@ -437,37 +225,5 @@ export class TurnLoop {
   #partial(step: ModelStep): EntryDraft[] {
     const isNothing = step.reader.parts(() => undefined).length === 0;
     return isNothing ? [] : [this.#draftOf(step, { isPartial: true })];
-  }
-
-  async #runCalls(prepared: readonly PreparedCall[]): Promise<ToolBatch> {
-    const { host, delegation, emit } = this.#deps;
-    if (this.#conversation.replacedCount > this.#replacedCount) this.#guardrails.contextReplaced();
-    this.#replacedCount = this.#conversation.replacedCount;
-    const batch = new ToolBatch(
-      {
-        host,
-        verdicts: this.#deps,
-        delegation,
-        emit,
-        guardrails: this.#guardrails,
-        scope: this.#scope,
-        workspace: this.#settings.workspace,
-        onResult: (_call, body) => this.#conversation.add(body),
-        keepLate: (draft) => this.#keepLate(draft),
-      },
-      prepared,
-      this.#settings.toolConcurrency,
-    );
-    await batch.run();
-    return batch;
-  }
-
-  /**
-   * Through the spool, since by then the turn's lease may be anybody's: whoever has the session next stores it as late.
-   * Nobody waits for it, and the store says itself when it cannot keep it.
-   */
-  #keepLate(draft: EntryDraft): void {
-    const { grant, turnId } = this.#scope;
-    this.#deps.store.spool.keep({ grant, turnId, entries: [draft] }).catch(reportDefect);
   }
 }
