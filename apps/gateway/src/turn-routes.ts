@@ -8,6 +8,7 @@ import { Refusal, retryLater, storeRefusal } from "./refusal.ts";
 import { defineRoute } from "./route.ts";
 import type { Route } from "./route.ts";
 import { conversationOfKey, sessionKeyOf, sessionKeyText } from "./session-key.ts";
+import { traceParentOf } from "./trace-parent.ts";
 import { callPath, sessionPath } from "./session-path.ts";
 import { isOfStore, toldEnd } from "./told-end.ts";
 
@@ -101,12 +102,16 @@ export function turnRoutes({ agent, calls, streams, store, host, live }: Gateway
     handle: async ({ params, body, headers }, reply) => {
       const { input, inputId, onBusy, waitTimeoutMs, stopWhenGone = false } = body;
       const isStream = wantsEvents(headers.accept);
-      const sessionKey = sessionKeyOf(headers);
+      const [sessionKey, traceParent] = [sessionKeyOf(headers), traceParentOf(headers)];
+      const settings = {
+        ...(sessionKey === undefined ? {} : { conversation: conversationOfKey(sessionKey) }),
+        ...(traceParent === undefined ? {} : { traceParent }),
+      };
       const options: RunOptions = {
         ...(inputId === undefined ? {} : { inputId }),
         ...(onBusy === undefined ? {} : { onBusy }),
         ...(waitTimeoutMs === undefined ? {} : { waitMs: waitTimeoutMs }),
-        ...(sessionKey === undefined ? {} : { settings: { conversation: conversationOfKey(sessionKey) } }),
+        ...(Object.keys(settings).length === 0 ? {} : { settings }),
         approval: body.approval ?? (isStream ? "ask" : "deny"),
       };
       if (isStream) streams.checkRoom();

@@ -7,8 +7,10 @@ import { scriptedModel } from "@turnkeeper/agent-core/testing";
 import type { ScriptedStep } from "@turnkeeper/agent-core/testing";
 import { systemHost } from "@turnkeeper/kernel";
 import { createMemoryStore } from "@turnkeeper/state-store";
+import type { MemoryStore } from "@turnkeeper/state-store";
 import { afterEach, expect, it } from "vitest";
 import { z } from "zod";
+import { startGateway } from "../src/index.ts";
 import { traceTurns } from "../src/telemetry/index.ts";
 
 const tool = (name: string, needsApproval: boolean, fails = false): AnyTool =>
@@ -25,6 +27,7 @@ afterEach(() => close());
 
 interface Traced {
   readonly agent: Agent;
+  readonly store: MemoryStore;
   readonly spans: () => readonly ReadableSpan[];
 }
 
@@ -40,7 +43,7 @@ async function traced(steps: readonly ScriptedStep[]): Promise<Traced> {
     await agent.close();
     await provider.shutdown();
   };
-  return { agent, spans: () => exporter.getFinishedSpans() };
+  return { agent, store, spans: () => exporter.getFinishedSpans() };
 }
 
 const named = (spans: readonly ReadableSpan[], name: string): readonly ReadableSpan[] =>
@@ -126,4 +129,23 @@ it("a turn that fails, and the call that it fails over, are marked with their co
     status: { code: SpanStatusCode.ERROR },
   });
   expect(JSON.stringify(spans().map(({ attributes, status }) => ({ attributes, status })))).not.toContain("secret");
+});
+
+it("a turn's span is in that of the request that asked for it, and of a header that names none it is not", async () => {
+  const { agent, store, spans } = await traced([{ text: "1" }, { text: "2" }]);
+  const gateway = await startGateway({ agent, store }, { port: 0, drainMs: 0 });
+  const [traceId, spanId] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"];
+  const run = (traceparent: string): Promise<Response> =>
+    fetch(`${gateway.url}/v1/sessions/s/turns`, {
+      method: "POST",
+      headers: { "content-type": "application/json", traceparent },
+      body: JSON.stringify({ input: "Hi" }),
+    });
+  expect((await run(`00-${traceId}-${spanId}-01`)).status).toBe(200);
+  expect((await run(`00-${"0".repeat(32)}-${spanId}-01`)).status).toBe(200);
+  await gateway.close();
+  const [first, second] = named(spans(), "invoke_agent turnkeeper");
+  expect([first?.spanContext().traceId, first?.parentSpanContext?.spanId]).toEqual([traceId, spanId]);
+  expect(second?.spanContext().traceId).not.toBe(traceId);
+  expect(second?.parentSpanContext).toBeUndefined();
 });

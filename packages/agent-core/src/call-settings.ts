@@ -48,6 +48,8 @@ export interface CallSettings {
    * a `toolChoice` that forces a call holds for the first request alone.
    */
   readonly model?: ModelSettings;
+  /** The `traceparent` of whoever asks (W3C Trace Context): observers are told it with `turn.started`. */
+  readonly traceParent?: string;
   /** As `conversationOf` of the agent's options, which it goes before. */
   readonly conversation?: CacheConversation["declared"];
 }
@@ -102,6 +104,12 @@ export function settingsOf(stored: JsonValue | undefined): StoredSettings {
   if (typeof instructions === "string" && areTools && isObject(model) && isObject(conversation) && isApproval && isWait)
     return stored as StoredSettings;
   throw new CodedError("SETTINGS_INVALID", "What is stored of how to run this input is not what an agent stores.");
+}
+
+/** Of the settings of an input, whatever they are: whose trace its turn belongs to. */
+export function traceParentOf(stored: JsonValue | undefined): string | undefined {
+  const traceParent = isObject(stored) ? stored["traceParent"] : undefined;
+  return typeof traceParent === "string" ? traceParent : undefined;
 }
 
 /** What a caller's tool takes is the caller's to check. */

@@ -21,7 +21,13 @@ export type TurnEventBody =
       readonly elapsedMs: number;
     }
   /** With `resumes` it had begun before, was suspended, and goes on under this token. */
-  | { readonly type: "turn.started"; readonly fencingToken: number; readonly resumes?: true }
+  | {
+      readonly type: "turn.started";
+      readonly fencingToken: number;
+      readonly resumes?: true;
+      /** Whose trace it belongs to, as its caller said; told to observers alone. */
+      readonly traceParent?: string;
+    }
   | { readonly type: "text.delta"; readonly text: string }
   | { readonly type: "reasoning.delta"; readonly text: string }
   | { readonly type: "tool.started"; readonly callId: string; readonly name: string; readonly input: JsonValue }

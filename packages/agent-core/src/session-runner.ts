@@ -13,7 +13,7 @@ import type { TurnLeaseResult } from "@turnkeeper/turn-lease";
 import { createProgressClock } from "@turnkeeper/turn-liveness";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
 import type { TurnInterrupt } from "@turnkeeper/interrupt";
-import { settingsOf } from "./call-settings.ts";
+import { settingsOf, traceParentOf } from "./call-settings.ts";
 import type { CallSettings } from "./call-settings.ts";
 import type { TurnEventBody } from "./events.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
@@ -257,7 +257,7 @@ export class SessionRunner {
           this.#current = { inputId: input.inputId, interrupt };
           if (this.#closing === "stopping") this.#shutDown(interrupt);
           const begun = { fencingToken: lease.fencingToken, ...(resumed ? { resumes: true as const } : {}) };
-          told.started(interrupt, begun);
+          told.started(interrupt, begun, traceParentOf(input.settings));
           // Whoever else waits here waits for this turn now.
           this.#waiting.heldBy(this.#deps.runner);
         },

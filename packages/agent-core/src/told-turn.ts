@@ -40,7 +40,7 @@ export class ToldTurn {
   };
 
   /** The calls are kept by the turn now: what was asked of them meanwhile stops it. */
-  started(interrupt: TurnInterrupt, begun: StartedTurn): void {
+  started(interrupt: TurnInterrupt, begun: StartedTurn, traceParent: string | undefined): void {
     for (const call of this.#calls) {
       call.started(this.#turnId, begun);
       call.request.onPause?.(false);
@@ -50,7 +50,8 @@ export class ToldTurn {
         onWaitedOut: () => {},
       });
     }
-    this.#deps.observe(this.#stamped({ type: "turn.started", ...begun }));
+    const trace = traceParent === undefined ? {} : { traceParent };
+    this.#deps.observe(this.#stamped({ type: "turn.started", ...begun, ...trace }));
   }
 
   suspended(turn: SuspendedTurn, asks: readonly CallQuestion[]): void {

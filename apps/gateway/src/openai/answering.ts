@@ -33,12 +33,13 @@ type Result = SplitConversation["results"][number];
 
 const by = "openai client";
 
-function settingsOf({ conversation, tools, model, headers: { sessionKey } }: Asked): CallSettings {
+function settingsOf({ conversation, tools, model, headers: { sessionKey, traceParent } }: Asked): CallSettings {
   return {
     ...(conversation.instructions === undefined ? {} : { instructions: conversation.instructions }),
     ...(tools.length === 0 ? {} : { tools }),
     model,
     ...(sessionKey === undefined ? {} : { conversation: conversationOfKey(sessionKey) }),
+    ...(traceParent === undefined ? {} : { traceParent }),
   };
 }
 

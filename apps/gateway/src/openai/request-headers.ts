@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { checkedSessionId } from "@turnkeeper/agent-core";
 import { sessionKeyOf, sessionKeyText } from "../session-key.ts";
+import { traceParentOf } from "../trace-parent.ts";
 import { unfit } from "./said.ts";
 
 type Policy = "wait" | "reject" | "interrupt";
@@ -12,6 +13,8 @@ export interface RequestHeaders {
   readonly sessionId: string | undefined;
   /** `X-Session-Key`: the conversation whose prompt cache it shares. */
   readonly sessionKey: string | undefined;
+  /** `traceparent`: the span that the turn's own is in. */
+  readonly traceParent: string | undefined;
   /** `Idempotency-Key` or `X-Input-Id`. */
   readonly inputId: string | undefined;
   /** `X-On-Busy`. */
@@ -42,6 +45,7 @@ export function readHeaders(headers: IncomingHttpHeaders): RequestHeaders {
   return {
     sessionId: sessionId === undefined ? undefined : checkedSessionId(sessionId),
     sessionKey,
+    traceParent: traceParentOf(headers),
     inputId: valueOf(headers, "idempotency-key") ?? valueOf(headers, "x-input-id"),
     onBusy: onBusy as Policy,
   };

@@ -85,7 +85,7 @@ class TurnTraces implements Disposable {
         startTime: atMsOf(started),
         attributes: turnAttributes(started, this.#agentName),
       },
-      caller ? trace.setSpan(ROOT_CONTEXT, caller) : ROOT_CONTEXT,
+      caller ? trace.setSpan(ROOT_CONTEXT, caller) : remoteContext(started.traceParent),
     );
     this.#turns.set(sessionId, { turnId, span, tools: new Map() });
   }
@@ -137,6 +137,18 @@ class TurnTraces implements Disposable {
     this.#turns.clear();
     this.#callers.clear();
   }
+}
+
+/** The context of a span elsewhere, as `traceparent` names it. */
+function remoteContext(traceParent = ""): Context {
+  const [, traceId, spanId, flags = "00"] = traceParent.split("-");
+  if (traceId === undefined || spanId === undefined) return ROOT_CONTEXT;
+  return trace.setSpanContext(ROOT_CONTEXT, {
+    traceId,
+    spanId,
+    traceFlags: Number.parseInt(flags, 16),
+    isRemote: true,
+  });
 }
 
 const inside = ({ span }: TracedTurn): Context => trace.setSpan(ROOT_CONTEXT, span);
