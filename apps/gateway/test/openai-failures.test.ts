@@ -96,3 +96,23 @@ function parting(): readonly [Promise<void>, () => void] {
   let part = (): void => {};
   return [new Promise<void>((resolve) => (part = resolve)), () => part()];
 }
+
+test("what is said beside results that the store refused is said once, however often it is sent", async () => {
+  const store = freshStore();
+  const scripted = scriptedModel([weather, { text: "Rain." }]);
+  const gateway = await openGateway([], {}, { store, model: scripted });
+  const tools = [{ type: "function", function: { name: "weather", parameters: { type: "object" } } }];
+  const send = (...messages: readonly object[]): Promise<Response> =>
+    post(`${gateway.url}/v1/chat/completions`, { model, tools, messages }, mine);
+  expect((await send({ role: "user", content: "Weather?" })).status).toBe(200);
+  const answer = vi.spyOn(store.turns, "answer").mockImplementation(refused);
+  const beside = [
+    { role: "tool", tool_call_id: "Bonn", content: "rain" },
+    { role: "user", content: "In French." },
+  ];
+  expect((await send(...beside)).status).toBe(503);
+  answer.mockRestore();
+  expect((await send(...beside)).status).toBe(200);
+  const told = JSON.stringify(scripted.requests.at(-1)?.prompt);
+  expect(told.split("In French.")).toHaveLength(2);
+});

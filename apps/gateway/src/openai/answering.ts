@@ -8,7 +8,7 @@ import { conversationOfKey } from "../session-key.ts";
 import { AnswerReader } from "./answer-reader.ts";
 import type { HandedTurns } from "./handed-turns.ts";
 import { OpenAnswer } from "./open-answer.ts";
-import { sessionIdOfKey } from "./request-headers.ts";
+import { inputIdBeside, sessionIdOfKey } from "./request-headers.ts";
 import type { RequestHeaders } from "./request-headers.ts";
 import { checkPairs, split, unfit } from "./said.ts";
 import type { Conversation, Said, SplitConversation } from "./said.ts";
@@ -136,7 +136,11 @@ export class Answering {
     if (missing.length > 0)
       throw unfit(asked.param, `These calls have no result: ${missing.map(({ callId }) => callId).join(", ")}.`);
     // Seen with the results: what is taken in at the next step.
-    if (texts.length > 0) await this.#parts.calls.run(sessionId, texts.join("\n\n"), { onBusy: "steer" });
+    if (texts.length > 0) {
+      // The same request again, after its answer was lost or the store refused the results, says it once.
+      const inputId = inputIdBeside(turn.turnId, [...given], texts);
+      await this.#parts.calls.run(sessionId, texts.join("\n\n"), { onBusy: "steer", inputId });
+    }
     const reader = this.#handed.take(sessionId);
     const { turnId } = turn;
     const answers = results.map(({ callId, output }) => ({ callId, turnId, decision: "allow" as const, by, output }));

@@ -51,6 +51,11 @@ export function readHeaders(headers: IncomingHttpHeaders): RequestHeaders {
   };
 }
 
+const shortDigest = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 32);
+
 /** The session of a request that names none: one retry finds what the other made, by its idempotency key. */
-export const sessionIdOfKey = (inputId: string): string =>
-  `chat-${createHash("sha256").update(inputId).digest("hex").slice(0, 32)}`;
+export const sessionIdOfKey = (inputId: string): string => `chat-${shortDigest(inputId)}`;
+
+/** The input of what a request says beside the results of a turn's calls: one for the request, however often it is sent. */
+export const inputIdBeside = (turnId: string, callIds: readonly string[], texts: readonly string[]): string =>
+  `beside-${shortDigest(JSON.stringify([turnId, callIds, texts]))}`;
