@@ -4,9 +4,9 @@ import { systemHost } from "@turnkeeper/kernel";
 import { createMemoryStore, verifyRecords } from "@turnkeeper/state-store";
 import type { MemoryStore, ToolBody } from "@turnkeeper/state-store";
 import OpenAI from "openai";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { z } from "zod";
-import { openGateway } from "./inside/open-gateway.ts";
+import { openGateway, until } from "./inside/open-gateway.ts";
 import type { OpenedGateway } from "./inside/open-gateway.ts";
 
 const model = "scripted/model";
@@ -123,6 +123,28 @@ test("a client that says something else to another gateway does not wait for the
     { outcome: "interrupted", reason: "user-message" },
     { outcome: "answered" },
   ]);
+});
+
+test("a client that follows a turn of somebody else is not handed the call which that one asks to be allowed", async () => {
+  const change = defineTool({
+    name: "change",
+    description: "Changes.",
+    input: z.strictObject({}),
+    needsApproval: true,
+    execute: async () => "changed",
+  });
+  const asks = { calls: [{ id: "c", name: "change", input: {} }] };
+  const { url, store, agent } = await openGateway([asks, { text: "Done." }], {}, { tools: [change] });
+  const theirs = agent.run("mine", "Change it.", { approval: "ask", inputId: "one" });
+  await until(async () => (await store.turns.running("mine"))[0]?.turn.state === "suspended");
+  const followed = vi.spyOn(store.turns, "read");
+  const headers = { ...mine.headers, "idempotency-key": "one" };
+  const body = { model, messages: [user("Change it.")] };
+  const answer = clientOf({ url }).chat.completions.create(body, { headers });
+  await until(async () => followed.mock.calls.length > 0);
+  await agent.answer("mine", "c", { decision: "allow", by: "test" });
+  expect(await theirs.result).toMatchObject({ outcome: "answered", text: "Done." });
+  expect((await answer).choices[0]).toMatchObject({ finish_reason: "stop", message: { content: "Done." } });
 });
 
 test("tools of the gateway and of the client serve one step", async () => {

@@ -21,6 +21,12 @@ export type AnswerPiece =
   | { readonly kind: "calls"; readonly calls: readonly HandedCall[] }
   | { readonly kind: "end"; readonly finished: TurnFinished };
 
+type CallRequested = Extract<TurnEvent, { type: "approval.requested" }>;
+
+/** What somebody else is to allow is no affair of this client: a tool of the gateway's, in a turn that it may only wait for. */
+const isHandedOver = (event: TurnEvent): event is CallRequested =>
+  event.type === "approval.requested" && event.awaits === "result";
+
 const counts = ["inputTokens", "cachedInputTokens", "outputTokens", "reasoningTokens"] as const;
 
 /** Between what was said before a tool ran and what is said after it. */
@@ -67,7 +73,7 @@ export class AnswerReader {
         this.#hasBegun = true;
         yield { kind: "begun" };
       } else if (event.type === "usage") this.#count(event);
-      else if (event.type === "approval.requested") {
+      else if (isHandedOver(event)) {
         if (this.#toldCallIds.has(event.callId)) continue;
         if (!this.#hasBegun && event.turnId !== undefined) yield* this.#stored(event.turnId);
         yield { kind: "calls", calls: await this.#handed(event) };
@@ -115,9 +121,9 @@ export class AnswerReader {
   }
 
   /** Every call that the turn waits for; they are told one by one, and stored together before that. */
-  async #handed(first: Extract<TurnEvent, { type: "approval.requested" }>): Promise<readonly HandedCall[]> {
+  async #handed(first: CallRequested): Promise<readonly HandedCall[]> {
     const calls = new Map<string, HandedCall>();
-    const add = ({ callId, name, input }: typeof first): void => void calls.set(callId, { callId, name, input });
+    const add = ({ callId, name, input }: CallRequested): void => void calls.set(callId, { callId, name, input });
     add(first);
     const open = await this.#openCallIds();
     while (open.some((callId) => !calls.has(callId))) {
@@ -127,7 +133,7 @@ export class AnswerReader {
         this.#end = next.value;
         break;
       }
-      if (next.value.type === "approval.requested") add(next.value);
+      if (isHandedOver(next.value)) add(next.value);
       else if (next.value.type === "usage") this.#count(next.value);
     }
     return [...calls.values()];
@@ -135,6 +141,7 @@ export class AnswerReader {
 
   async #openCallIds(): Promise<readonly string[]> {
     const [view] = await this.#store.turns.running(this.turn.sessionId);
-    return view?.turn.state === "suspended" ? unansweredCalls(view.turn).map(({ callId }) => callId) : [];
+    const open = view?.turn.state === "suspended" ? unansweredCalls(view.turn) : [];
+    return open.flatMap(({ callId, resultUntilMs }) => (resultUntilMs === undefined ? [] : [callId]));
   }
 }
