@@ -74,7 +74,9 @@ describe("what is told to happen next on a session", () => {
 
   it("whose turn waits for answers: whose, and until when", () => {
     const call = (callId: string, resultUntilMs?: number): AskedCall => ({
-      ...{ callId, name: "shell", askedAtMs: 0 },
+      callId,
+      name: "shell",
+      askedAtMs: 0,
       ...(resultUntilMs === undefined ? {} : { resultUntilMs }),
     });
     const asks = (...approvals: AskedCall[]): string => {
