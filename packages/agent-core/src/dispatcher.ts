@@ -61,6 +61,10 @@ export class Dispatcher implements AsyncDisposable {
   readonly #deps: RunnerDeps;
   readonly #runners = new Map<string, SessionRunner>();
   readonly #work = new Set<Promise<void>>();
+  /** Calls whose inputs are taken or run elsewhere, or wait with a suspended turn. */
+  readonly #followed = new Set<TurnCall>();
+  /** Turns that go on with a call which follows them. */
+  readonly #leftToFollower = new Set<string>();
   /** Sessions that are worked on because nobody else did, and who is told once that has ended. */
   readonly #servedForNobody = new Map<string, () => void>();
   readonly #resumption: Resumption;
@@ -240,7 +244,14 @@ export class Dispatcher implements AsyncDisposable {
       this.#runnerOf(back.request.sessionId).resume(back, turn);
       return true;
     };
-    await followInput({ ...this.#deps, closing: this.#closing.signal, rejoin, resume }, call);
+    this.#followed.add(call);
+    try {
+      await followInput({ ...this.#deps, closing: this.#closing.signal, rejoin, resume }, call);
+    } finally {
+      this.#followed.delete(call);
+      // Its follower may have had to leave before it could go on with it.
+      if (call.turnId !== undefined && this.#leftToFollower.delete(call.turnId)) this.#runHere(call.request.sessionId);
+    }
   }
 
   async #adopt(call: TurnCall): Promise<Extract<OfferResult, { kind: "accepted" | "known" }>> {
@@ -312,8 +323,17 @@ export class Dispatcher implements AsyncDisposable {
     const outcome = await answerApproval(this.#deps, { ...answer, sessionId: checkedSessionId(sessionId), callId, by });
     const isLeft = outcome.kind === "recorded" && outcome.openCallIds.length === 0 && !outcome.isResumed;
     if (!isLeft || !this.#mayGoOn(outcome.turn) || this.#closing.signal.aborted) return outcome;
-    this.#runHere(sessionId);
+    if (!(await this.#followerGoesOn(outcome.turn))) this.#runHere(sessionId);
     return { ...outcome, isResumed: true };
+  }
+
+  /** Whoever follows the turn here goes on with it, and so is told all that happens in it. */
+  async #followerGoesOn({ sessionId, turnId }: OpenTurn): Promise<boolean> {
+    const { presence } = this.#deps;
+    if (![...this.#followed].some((call) => call.turnId === turnId)) return false;
+    this.#leftToFollower.add(turnId);
+    if ((await presence.wake(presence.identity, sessionId)) === "woken") return true;
+    return !this.#leftToFollower.delete(turnId);
   }
 
   /** Without the tools that it asked about its answered calls would fail. */

@@ -243,6 +243,11 @@ export class TurnCall {
     this.emit({ type: "turn.started", ...begun });
   }
 
+  /** The turn that answers the call, once it is known. */
+  get turnId(): string | undefined {
+    return this.#turnId;
+  }
+
   /** The call follows a turn that somebody else runs; it goes on waiting. */
   following(turnId: string): void {
     this.#turnId = turnId;
