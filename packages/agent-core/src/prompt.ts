@@ -23,6 +23,7 @@ import type {
 } from "@turnkeeper/state-store";
 
 type OwnCall = LanguageModelV3ToolCallPart;
+type UserPart = Extract<LanguageModelV3Message, { role: "user" }>["content"][number];
 type AssistantContent =
   | LanguageModelV3TextPart
   | LanguageModelV3ReasoningPart
@@ -157,6 +158,12 @@ function joined(
 ): LanguageModelV3Message[] {
   if (last === undefined || next === undefined) return [last, next].filter((one) => one !== undefined);
   if (last.role !== next.role || last.role === "system") return [last, next];
-  const content = [...last.content, ...(next.content as unknown[])];
+  const added = next.role === "user" ? next.content.map(apart) : next.content;
+  const content = [...last.content, ...(added as unknown[])];
   return [{ ...last, content } as LanguageModelV3Message];
+}
+
+/** Some servers put the parts of a message together without a break: two messages must not become one word. */
+function apart(part: UserPart): UserPart {
+  return part.type === "text" ? { ...part, text: `\n\n${part.text}` } : part;
 }

@@ -55,6 +55,13 @@ describe("the prompt", () => {
     expect(headless).toBeGreaterThan(20);
   });
 
+  it("keeps messages of one person apart, for servers that put the parts of a message together", () => {
+    const said = ["Please also do X", "and Y"].map((text): EntryBody => ({ role: "user", text }));
+    const [message] = buildPrompt(undefined, said, "m");
+    const parts = message?.role === "user" ? message.content : [];
+    expect(parts.map((part) => (part.type === "text" ? part.text : "")).join("")).toBe("Please also do X\n\nand Y");
+  });
+
   it("that grew is the one that is made at once, and what was handed out does not change", () => {
     fc.assert(
       fc.property(fc.array(anyBody, { maxLength: 12 }), (bodies) => {
