@@ -9,6 +9,9 @@ import type { ToldEvent } from "./turn-reading.ts";
 
 /** Between two looks at the store for turns that run elsewhere; a look is one cheap read. */
 const lookEveryMs = 500;
+/** The same where no turn is open, once nothing has come for a few looks: thousands of streams may be open and silent. */
+const restingLookEveryMs = 2000;
+const looksBeforeRest = 10;
 const pageSize = 200;
 /** Events that wait for a reader who does not read. */
 const unreadCountMax = 10_000;
@@ -16,7 +19,7 @@ const unreadCountMax = 10_000;
 export interface SessionReaderDeps {
   readonly store: StateStore;
   readonly host: Host;
-  readonly live: LiveTurns;
+  readonly live: Pick<LiveTurns, "listen" | "isLive">;
 }
 
 /** Where a reader begins: behind a place, with everything the session has, or with the turn that runs now. */
@@ -34,6 +37,8 @@ export class SessionReader {
   /** Every entry up to it has been looked at. */
   #seq = 0;
   #open: StoredTurn | undefined;
+  /** Looks in a row that found nothing, and no turn that may say something. */
+  #idleLookCount = 0;
   readonly #live: PlacedEvent[] = [];
   #isClosed = false;
   #wake: () => void = () => {};
@@ -113,7 +118,9 @@ export class SessionReader {
     while (!this.#isClosed) {
       // A turn that began here began behind everything that ended elsewhere, and that is stored by then.
       const mayBeTold = this.#live.length;
+      const seqBefore = this.#seq;
       yield* this.#stored();
+      this.#idleLookCount = this.#open || this.#seq > seqBefore ? 0 : this.#idleLookCount + 1;
       yield* this.#said(mayBeTold);
       await this.#untilMore();
       while (this.#mayGoOn) {
@@ -132,7 +139,8 @@ export class SessionReader {
   /** While a turn runs here, until it says something; else until it is time to look again at the store. */
   async #untilMore(): Promise<void> {
     if (this.#live.length > 0 || this.#isClosed) return;
-    await this.#pause(this.#deps.live.isLive(this.#sessionId) ? undefined : lookEveryMs);
+    const everyMs = this.#idleLookCount > looksBeforeRest ? restingLookEveryMs : lookEveryMs;
+    await this.#pause(this.#deps.live.isLive(this.#sessionId) ? undefined : everyMs);
   }
 
   /** Looks at the store now, not only when it is time to. */
