@@ -12,6 +12,7 @@ import { load } from "./benchmarks/load.ts";
 import { loop } from "./benchmarks/loop.ts";
 import { progress } from "./benchmarks/progress.ts";
 import { server } from "./benchmarks/server.ts";
+import { serverHandOver } from "./benchmarks/server-hand-over.ts";
 import { sse } from "./benchmarks/sse.ts";
 import { step } from "./benchmarks/step.ts";
 import { stream } from "./benchmarks/stream.ts";
@@ -36,6 +37,7 @@ export const benchmarks: readonly Benchmark[] = [
   load,
   busy,
   server,
+  serverHandOver,
   timers,
   http,
   sse,

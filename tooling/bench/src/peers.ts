@@ -31,12 +31,17 @@ export interface Peers {
       addJob(task: string, payload: object): Promise<unknown>;
       release(): Promise<void>;
     }>;
+    readonly run: (options: object) => Promise<{
+      addJob(task: string, payload: object): Promise<unknown>;
+      stop(): Promise<void>;
+    }>;
     readonly runTaskListOnce: (options: object, tasks: object, client: unknown) => Promise<unknown>;
   };
   "pg-boss": new (options: object) => {
     start(): Promise<unknown>;
     createQueue(name: string): Promise<unknown>;
     send(name: string, data: object): Promise<unknown>;
+    work(name: string, handler: () => Promise<void>): Promise<unknown>;
     fetch(name: string): Promise<readonly { readonly id: string }[]>;
     complete(name: string, id: string): Promise<unknown>;
     stop(options: object): Promise<unknown>;

@@ -1,9 +1,7 @@
-import { mkdirSync } from "node:fs";
-import { setTimeout as pause } from "node:timers/promises";
 import type { Benchmark, Case, Effort, Skipped } from "../benchmark.ts";
-import type { ContenderSettings } from "../contention.ts";
 import type { Folder } from "../folder.ts";
-import { Member } from "../member.ts";
+import { pairCase } from "../pair.ts";
+import type { Pair } from "../pair.ts";
 import { missingPeers } from "../peers.ts";
 import { hasRedisServer, startRedisServer } from "../redis-server.ts";
 
@@ -15,48 +13,6 @@ const poll250 = "sqlite row, polled each 250 ms";
 const lockfile100 = "proper-lockfile, retries each 100 ms";
 const lockfileDefault = "proper-lockfile, its own back-off (1 s, doubling)";
 const redlockName = "redlock 4, its defaults (200 ± 100 ms)";
-
-interface Pair {
-  readonly settings: Omit<ContenderSettings, "folder" | "name">;
-  /** The waiter has been there for at least so long, and at most twice as long: at random in the period of its polls. */
-  readonly waitedMs: number;
-  /** Hand-overs a round. */
-  readonly count: number;
-}
-
-/** Two processes that hand the session to each other, over and over. */
-async function pairCase(
-  facts: Pick<Case, "name" | "role">,
-  folder: string,
-  { settings, waitedMs, count }: Pair,
-): Promise<Case> {
-  mkdirSync(folder, { recursive: true });
-  const start = (name: string): Promise<Member> => Member.start({ ...settings, folder, name });
-  let [holder, waiter] = await Promise.all([start("a"), start("b")]);
-  await holder.acquire(true);
-  const handOver = async (): Promise<number> => {
-    const acquired = waiter.acquire(false);
-    await pause(waitedMs + Math.random() * waitedMs);
-    const releasedNs = await holder.release();
-    const tookMs = ((await acquired) - releasedNs) / 1e6;
-    [holder, waiter] = [waiter, holder];
-    return tookMs;
-  };
-  await handOver();
-  await handOver();
-  return {
-    ...facts,
-    measure: async () => {
-      const times: number[] = [];
-      for (let number = 0; number < count; number++) times.push(await handOver());
-      return { wait: times };
-    },
-    close: async () => {
-      await holder.release();
-      await Promise.all([holder.close(), waiter.close()]);
-    },
-  };
-}
 
 async function redlockCase(folder: Folder, count: number): Promise<Case | Skipped> {
   const missing = missingPeers(redlockName, "redlock", "ioredis");

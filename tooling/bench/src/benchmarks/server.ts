@@ -3,6 +3,7 @@ import { findPostgres, startPostgres } from "@turnkeeper/postgres-server";
 import { openPostgresStore } from "@turnkeeper/state-store-postgres";
 import pg from "pg";
 import type { Benchmark, Case, Effort, Skipped } from "../benchmark.ts";
+import { closedAfter } from "../closed-after.ts";
 import type { Folder } from "../folder.ts";
 import { beginTurn, kilobyte, newHolder, userDraft } from "../lease-holder.ts";
 import type { RunningGrant } from "../lease-holder.ts";
@@ -164,14 +165,7 @@ async function open(_folder: Folder, effort: Effort): Promise<readonly (Case | S
       (await caseOf({ name: graphile, role: "peer" }, effort, await graphileActs(server.url))),
     missingPeers(boss, "pg-boss") ?? (await caseOf({ name: boss, role: "peer" }, effort, await bossActs(server.url))),
   ];
-  // Closed in this order: the server with the last.
-  const last = [...jobs, ...cases].filter((one): one is Case => "measure" in one).length - 1;
-  let closedCount = 0;
-  const close = async (one: Case): Promise<void> => {
-    await one.close();
-    if (closedCount++ === last) await server.close();
-  };
-  return [...cases, ...jobs].map((one) => ("measure" in one ? { ...one, close: () => close(one) } : one));
+  return closedAfter([...cases, ...jobs], () => server.close());
 }
 
 export const server: Benchmark = {

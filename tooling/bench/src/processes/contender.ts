@@ -2,8 +2,8 @@
  * One of two processes that hand a session to each other: node contender.js SETTINGS
  * It is told over its channel when to acquire and when to release, and answers with the moment it did.
  */
-import { openContention } from "../contention.ts";
 import type { ContenderSettings } from "../contention.ts";
+import { openContention } from "../open-contention.ts";
 import { nowNs } from "../stopwatch.ts";
 
 export interface ContenderCommand {
