@@ -14,8 +14,12 @@ import type { StoreUrl } from "./store-url.ts";
 
 /** A connection that is not there by then never will be: a name that resolves to nothing, a firewall. */
 const connectMs = 5_000;
-/** Between calls of one turn a connection is kept; a quiet process holds none. */
-const idleMs = 10_000;
+/**
+ * Longer than the minute between two renewals, so that a turn keeps its connection however long its model thinks: on a new
+ * one the server plans every statement anew, and the hand-over at the turn's end would take ten times as long. A process
+ * without turns holds none.
+ */
+const idleMs = 90_000;
 
 const firstPauseMs = 25;
 const longestPauseMs = 1_000;

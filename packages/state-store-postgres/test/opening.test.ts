@@ -1,7 +1,7 @@
 import { systemHost } from "@turnkeeper/kernel";
 import { openPostgresStore } from "@turnkeeper/state-store-postgres";
 import pg from "pg";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { freshSchema, noServer, serverUrl } from "./postgres-harness.ts";
 import { openHandle } from "./scene.ts";
 
@@ -65,5 +65,29 @@ describe.skipIf(noServer)("opening a store", () => {
     url.pathname = `/${name}`;
     const opening = openPostgresStore(url.href, { host: systemHost });
     await expect(opening).rejects.toThrow(/encoded in LATIN1/);
+  });
+});
+
+describe.skipIf(noServer)("an open store", () => {
+  test("keeps the connection of whoever calls once a minute, as a turn that renews does, and none of who calls no more", async () => {
+    const schema = freshSchema();
+    const admin = await adminOf();
+    const pids = async (): Promise<readonly unknown[]> => {
+      const text = "SELECT pid FROM pg_stat_activity WHERE application_name = $1";
+      return (await admin.query({ text, values: [schema] })).rows;
+    };
+    const store = await openHandle(namedUrl(schema), { schema });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    await store.sessions.list();
+    const opened = await pids();
+    expect(opened).toHaveLength(1);
+    for (let minute = 0; minute < 3; minute++) {
+      vi.advanceTimersByTime(60_100);
+      await store.sessions.list();
+    }
+    expect(await pids()).toEqual(opened);
+    vi.advanceTimersByTime(120_000);
+    while ((await connectionCount(admin, schema)) > 0);
   });
 });
