@@ -124,7 +124,7 @@ const configSchema = z.strictObject({
         .string()
         .min(1)
         .optional()
-        .describe("A path or file: URL; relative to the home folder. Default: state.db there."),
+        .describe("A path or file: URL, relative to the home folder, or a postgres:// URL. Default: state.db there."),
       listen_url: z
         .string()
         .default(store.listen_url)
