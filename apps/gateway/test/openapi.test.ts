@@ -29,6 +29,7 @@ it("the OpenAPI document names every route, its parameters, its answers and its 
         required: true,
         schema: { type: "string", pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" },
       },
+      { name: "X-Session-Key", in: "header", schema: { type: "string" } },
     ],
     requestBody: {
       content: { "application/json": { schema: { type: "object", required: ["input"], additionalProperties: false } } },

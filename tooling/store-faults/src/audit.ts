@@ -15,8 +15,12 @@ export interface Finding {
   readonly detail: string;
 }
 
+/** The key that an entry had in its turn: what a replay keeps as late stands under one of its own. */
+const ownKeyOf = ({ key, late }: SessionRecords["entries"][number]): string =>
+  late ? key.replace(/\/late$/, "") : key;
+
 function lostOf(expected: Content, records: SessionRecords): string[] {
-  const keys = new Set(records.entries.map((entry) => entry.key));
+  const keys = new Set(records.entries.map(ownKeyOf));
   const inputs = new Map(records.inputs.map((input) => [input.inputId, input]));
   const running = new Set(records.turns.flatMap((turn) => (turn.state === "running" ? turn.turnId : [])));
   const known = new Set(records.turns.map((turn) => turn.turnId));
@@ -36,8 +40,8 @@ function lostOf(expected: Content, records: SessionRecords): string[] {
 /** Steps of which some entries are there and some are not, acknowledged or not. */
 function halfSteps(records: SessionRecords): string[] {
   const counts = new Map<string, { found: number; count: number }>();
-  for (const { key } of records.entries) {
-    const step = stepOf(key);
+  for (const entry of records.entries) {
+    const step = stepOf(ownKeyOf(entry));
     if (!step) continue;
     const known = counts.get(step.step) ?? { found: 0, count: step.count };
     known.found++;
@@ -50,7 +54,7 @@ function halfSteps(records: SessionRecords): string[] {
 
 /** Keys that were given a number behind their own: what a replay does with content that it does not know. */
 function repeated(records: SessionRecords): string[] {
-  return records.entries.flatMap(({ key }) => (/^.+\/\d+of\d+\/\d+$/.test(key) ? [`entry ${key}`] : []));
+  return records.entries.flatMap(({ key }) => (/^.+\/\d+of\d+(\/late)?\/\d+$/.test(key) ? [`entry ${key}`] : []));
 }
 
 function ruleFindings(records: SessionRecords): Finding[] {

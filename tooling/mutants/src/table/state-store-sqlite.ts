@@ -1228,7 +1228,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     replace: "",
     guards: "7.20",
     tests: ["conformance"],
-    only: "AWAITED-CHILD",
+    only: "CHILD-AWAITED",
   },
   {
     id: "child-ends-untold",

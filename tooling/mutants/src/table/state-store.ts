@@ -114,7 +114,7 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
     replace: 'if (turn.state !== "suspended" && approvals)',
     guards: "7.20",
     tests: ["conformance"],
-    only: "AWAITED-CHILD",
+    only: "CHILD-AWAITED",
   },
   {
     id: "ended-child-waited-for",
@@ -123,7 +123,7 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
     replace: "const ended = !session",
     guards: "7.19",
     tests: ["conformance"],
-    only: "AWAITED-CHILD",
+    only: "CHILD-AWAITED",
   },
   {
     id: "somebody-decides-on-a-call-that-waits-for-its-child",
@@ -132,7 +132,7 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
     replace: "asked.callId === callId && !asked.answer",
     guards: "7.19",
     tests: ["conformance"],
-    only: "AWAITED-CHILD",
+    only: "CHILD-AWAITED",
   },
   {
     id: "child-told-of-twice",

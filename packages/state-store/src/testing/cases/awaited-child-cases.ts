@@ -81,7 +81,7 @@ async function resultOf(store: StateStore, callId: string): Promise<string> {
 
 export const awaitedChildCases: readonly ConformanceCase[] = [
   {
-    id: "AWAITED-CHILD",
+    id: "CHILD-AWAITED",
     title:
       "the child's end lets the call go on, in its own transaction and beside its one notice; nobody decides on it",
     async run({ open, reopen }) {
@@ -119,7 +119,7 @@ export const awaitedChildCases: readonly ConformanceCase[] = [
     },
   },
   {
-    id: "AWAITED-CHILD-b",
+    id: "CHILD-AWAITED-b",
     title: "a child that ended before the suspension, or is gone, is waited for no more",
     async run({ open }) {
       const ends = [
@@ -141,7 +141,7 @@ export const awaitedChildCases: readonly ConformanceCase[] = [
     },
   },
   {
-    id: "AWAITED-CHILD-c",
+    id: "CHILD-AWAITED-c",
     title: "however the child's turn ends, the call waits no more: crashed, stopped while it was suspended, deleted",
     async run({ open }) {
       const ways: readonly ((store: StateStore, own: Running) => Promise<unknown>)[] = [
@@ -166,7 +166,7 @@ export const awaitedChildCases: readonly ConformanceCase[] = [
     },
   },
   {
-    id: "AWAITED-CHILD-d",
+    id: "CHILD-AWAITED-d",
     title: "a stop ends the parent's turn alone: the call says that its child is left, whose end is told all the same",
     async run({ open }) {
       const store = await open();
@@ -183,7 +183,7 @@ export const awaitedChildCases: readonly ConformanceCase[] = [
     },
   },
   {
-    id: "AWAITED-CHILD-e",
+    id: "CHILD-AWAITED-e",
     title: "a call waits for a child of its own, and may wait for the next one after that",
     async run({ open }) {
       const store = await open();
