@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
-import { makeHome, runCli, startCli } from "./outside/built-cli.ts";
-import type { RunningCli } from "./outside/built-cli.ts";
+import { makeHome, runCli } from "./outside/built-cli.ts";
 import { EventReader } from "./outside/event-reader.ts";
 import {
   compatibleConfig,
@@ -11,17 +10,8 @@ import {
   serveModel,
 } from "./outside/model-server.ts";
 import type { ModelRequest } from "./outside/model-server.ts";
-
-interface Gateway {
-  readonly process: RunningCli;
-  readonly url: string;
-}
-
-async function startGateway(home: string): Promise<Gateway> {
-  const process = startCli(["gateway", "--port", "0"], { home });
-  await process.sees(/Listening on (\S+)/);
-  return { process, url: /Listening on (\S+)/.exec(process.stdout)?.[1] ?? "" };
-}
+import { startGateway } from "./outside/started-gateway.ts";
+import type { Gateway } from "./outside/started-gateway.ts";
 
 async function kill({ process }: Gateway): Promise<void> {
   process.child.kill("SIGKILL");

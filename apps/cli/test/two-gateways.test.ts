@@ -1,19 +1,9 @@
 import { expect, it } from "vitest";
-import { makeHome, runCli, startCli } from "./outside/built-cli.ts";
-import type { RunningCli } from "./outside/built-cli.ts";
+import { makeHome, runCli } from "./outside/built-cli.ts";
 import { EventReader } from "./outside/event-reader.ts";
 import { compatibleConfig, makeGate, openAiGatedText, serveModel } from "./outside/model-server.ts";
-
-interface Gateway {
-  readonly process: RunningCli;
-  readonly url: string;
-}
-
-async function startGateway(home: string): Promise<Gateway> {
-  const process = startCli(["gateway", "--port", "0"], { home });
-  await process.sees(/Listening on (\S+)/);
-  return { process, url: /Listening on (\S+)/.exec(process.stdout)?.[1] ?? "" };
-}
+import { startGateway } from "./outside/started-gateway.ts";
+import type { Gateway } from "./outside/started-gateway.ts";
 
 const post = (gateway: Gateway, sessionId: string, body: unknown, accept = "text/event-stream"): Promise<Response> =>
   fetch(`${gateway.url}/v1/sessions/${sessionId}/turns`, {

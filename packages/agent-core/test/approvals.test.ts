@@ -8,6 +8,7 @@ import type { Agent, ApprovalOutcome, Turn, TurnEvent } from "../src/index.ts";
 import { scriptedModel } from "../src/testing/index.ts";
 import type { Bench } from "./bench.ts";
 import { benchOfEachTest } from "./fresh-bench.ts";
+import { notingTool } from "./noting-tool.ts";
 
 let bench: Bench;
 let ran: string[] = [];
@@ -16,18 +17,7 @@ benchOfEachTest((fresh) => {
   ran = [];
 });
 
-const noting = (name: string, isAsked: boolean, concurrency: "shared" | "exclusive" = "shared") =>
-  defineTool({
-    name,
-    description: "Notes that it ran.",
-    input: z.object({ what: z.string() }),
-    needsApproval: isAsked,
-    concurrency,
-    execute: async ({ what }) => {
-      ran.push(what);
-      return `${what} is done`;
-    },
-  });
+const noting = notingTool((what) => void ran.push(what));
 
 const tools = [
   noting("danger", true),

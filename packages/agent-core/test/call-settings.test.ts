@@ -1,6 +1,6 @@
 import { CodedError } from "@turnkeeper/kernel";
 import { verifyRecords } from "@turnkeeper/state-store";
-import type { ToolBody } from "@turnkeeper/state-store";
+import type { JsonValue, ToolBody } from "@turnkeeper/state-store";
 import { openProcessPresence } from "@turnkeeper/turn-lease";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -201,16 +201,14 @@ describe("the settings of an input whose process is gone", () => {
   const askedWith = ({ requests: [request] }: ReturnType<typeof scriptedModel>): unknown =>
     request && [request.prompt[0]?.content, request.tools?.map(({ name }) => name), request.seed];
 
-  it("are those that its turn is asked with wherever it runs", async () => {
-    await bench.store.inbox.offer({
-      sessionId: "s",
-      inputId: "one",
-      text: "go",
-      onBusy: "wait",
-      runner: gone,
-      settings: asked,
-    });
+  async function leftBehind(settings: JsonValue): Promise<void> {
+    const input = { sessionId: "s", inputId: "one", text: "go", onBusy: "wait" } as const;
+    await bench.store.inbox.offer({ ...input, runner: gone, settings });
     await bench.store.inbox.abandon("s", "gone");
+  }
+
+  it("are those that its turn is asked with wherever it runs", async () => {
+    await leftBehind(asked);
     const { agent, model } = await bench.agent([{ calls: [asks("a")] }], { system: "You are kind." });
     expect(await agent.runWaiting()).toBe(1);
     await bench.host.advance(50);
@@ -240,15 +238,7 @@ describe("the settings of an input whose process is gone", () => {
   });
 
   it("fail its turn where they are not what an agent stores, as an import may bring them", async () => {
-    await bench.store.inbox.offer({
-      sessionId: "s",
-      inputId: "one",
-      text: "go",
-      onBusy: "wait",
-      runner: gone,
-      settings: { tools: 5 },
-    });
-    await bench.store.inbox.abandon("s", "gone");
+    await leftBehind({ tools: 5 });
     const { agent } = await bench.agent([]);
     expect(await bench.finished(agent.run("s", "go", { inputId: "one" }))).toMatchObject({
       outcome: "failed",

@@ -10,6 +10,7 @@ import { scriptedModel } from "../src/testing/index.ts";
 import type { ScriptedStep } from "../src/testing/index.ts";
 import type { Bench } from "./bench.ts";
 import { benchOfEachTest } from "./fresh-bench.ts";
+import { notingTool } from "./noting-tool.ts";
 
 let bench: Bench;
 let ran: string[] = [];
@@ -28,18 +29,7 @@ const delegating = (name: string, mayRunAgain: boolean) =>
     execute: async ({ task }, context) => ({ ...(await context.delegate?.(task)) }),
   });
 
-const noting = (name: string, isAsked: boolean, concurrency: "shared" | "exclusive" = "shared") =>
-  defineTool({
-    name,
-    description: "Notes that it ran.",
-    input: z.object({ what: z.string() }),
-    needsApproval: isAsked,
-    concurrency,
-    execute: async ({ what }) => {
-      ran.push(what);
-      return `${what} is done`;
-    },
-  });
+const noting = notingTool((what) => void ran.push(what));
 
 const tools = [
   delegating("delegate", true),
