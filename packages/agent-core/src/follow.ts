@@ -10,6 +10,7 @@ import type { ReapDeps } from "./reaper.ts";
 import { requestStop } from "./stop.ts";
 import { storedEnd } from "./stored-end.ts";
 import type { CallEnd, StopOptions, TurnCall } from "./turn-call.ts";
+import { withKnownOutcome } from "./unknown-outcome.ts";
 
 /** Between two looks at the input; with the judgement it makes three cheap reads a second. */
 const lookEveryMs = 400;
@@ -151,14 +152,14 @@ class Following {
   }
 
   async #lookAtQueue({ sessionId, runner }: PendingInput): Promise<Look> {
-    const { presence, closing, store } = this.#deps;
+    const { presence, closing, store, host } = this.#deps;
     const { stopRequest } = this.#call;
     if (closing.aborted) return { end: shutDownEnd };
     if (this.#hasWaitedOut) return { end: unfollowedEnd(this.#call) };
     if (runner?.runnerId === this.#deps.runner.runnerId) {
       if (!stopRequest || stopRequest.hard) return "rejoin";
       // Left to others before that is said: what this runner is to run, it runs (rule 7.10).
-      await store.inbox.abandon(sessionId, runner.runnerId, this.#call.request.inputId);
+      await withKnownOutcome(host, () => store.inbox.abandon(sessionId, runner.runnerId, this.#call.request.inputId));
       this.#isRung = true;
       return undefined;
     }
@@ -167,7 +168,7 @@ class Following {
     if (stopRequest || this.#isJudgementDue()) {
       const fate = await presence.probe(runner, runner.runnerId);
       if (fate === "dead" || fate === "unknown-here") {
-        await store.inbox.abandon(sessionId, runner.runnerId);
+        await withKnownOutcome(host, () => store.inbox.abandon(sessionId, runner.runnerId));
         this.#isRung = true;
         return undefined;
       }

@@ -29,7 +29,7 @@ function isLeft(offer: OfferResult, { onBusy, runner }: OfferRequest): boolean {
 
 /** Makes orphans of what dead processes were to run, up to the first waiter that may live. Whether there was any. */
 export async function passOverTheDead(
-  { store, presence }: Pick<OfferDeps, "store" | "presence">,
+  { store, presence, host }: Pick<OfferDeps, "store" | "presence" | "host">,
   sessionId: string,
 ): Promise<boolean> {
   let orphanCount = 0;
@@ -37,7 +37,7 @@ export async function passOverTheDead(
     if (!runner) continue;
     const fate = await presence.probe(runner, runner.runnerId);
     if (fate !== "dead" && fate !== "unknown-here") break;
-    orphanCount += await store.inbox.abandon(sessionId, runner.runnerId);
+    orphanCount += await withKnownOutcome(host, () => store.inbox.abandon(sessionId, runner.runnerId));
   }
   return orphanCount > 0;
 }

@@ -206,6 +206,7 @@ export class PostgresInbox implements InboxStore {
       sessionId,
       attempt: `abandon inputs of session ${sessionId}`,
       kind: "ordinary",
+      isRepeatable: true,
       decide: (image) => orphanInputs(image, runnerId, inputId),
     });
   }

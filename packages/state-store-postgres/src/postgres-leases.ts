@@ -177,6 +177,7 @@ export class PostgresLeases implements LeaseStore {
         sessionId,
         attempt: `acquire session ${sessionId}`,
         kind: "ordinary",
+        isRepeatable: true,
         reading: replay.reading({ turnIds: begin ? [begin.turnId] : [] }),
         decide: replay.deciding((image) => acquire(image, request, replay)),
       }),

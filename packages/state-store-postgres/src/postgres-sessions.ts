@@ -214,6 +214,7 @@ export class PostgresSessions implements SessionStore {
       sessionId,
       attempt: `raise the fencing token of session ${sessionId}`,
       kind: "ordinary",
+      isRepeatable: true,
       decide: (image) => raiseToken(image, fencingToken),
     });
   }
@@ -228,6 +229,7 @@ export class PostgresSessions implements SessionStore {
       sessionId,
       attempt: `name session ${sessionId}`,
       kind: "ordinary",
+      isRepeatable: true,
       decide: (image) => {
         if (!image.session) return { kind: "unknown" } as const;
         if (ifUnnamed && image.session.given_title !== null) return { kind: "named" } as const;

@@ -88,6 +88,7 @@ export class PostgresTranscript implements TranscriptStore {
       sessionId: grant.sessionId,
       attempt: `append to session ${grant.sessionId}`,
       kind: "turn-data",
+      isRepeatable: true,
       reading: {
         keys: entries.map(({ key }) => key),
         turnIds: [turnId],
@@ -103,6 +104,7 @@ export class PostgresTranscript implements TranscriptStore {
       sessionId: grant.sessionId,
       attempt: `compact session ${grant.sessionId}`,
       kind: "turn-data",
+      isRepeatable: true,
       reading: { keys: [summary.key], turnIds: [turnId] },
       decide: (image) => applyCompaction(image, request),
     });
@@ -125,6 +127,7 @@ export class PostgresTranscript implements TranscriptStore {
       sessionId: request.grant.sessionId,
       attempt: `note how a compaction of session ${request.grant.sessionId} fared`,
       kind: "ordinary",
+      isRepeatable: true,
       decide: (image) => setCompactionHealth(image, request),
     });
   }

@@ -229,6 +229,7 @@ export class PostgresTurns implements TurnStore {
       sessionId: grant.sessionId,
       attempt: `begin turn ${turnId} of session ${grant.sessionId}`,
       kind: "turn-data",
+      isRepeatable: true,
       reading: { turnIds: [turnId], inputIds },
       decide: (image) => begin(image, grant, turnId, inputIds),
     });
@@ -240,6 +241,7 @@ export class PostgresTurns implements TurnStore {
       sessionId: grant.sessionId,
       attempt: `end turn ${turnId} of session ${grant.sessionId}`,
       kind: "turn-data",
+      isRepeatable: true,
       reading: { turnIds: [turnId], keys: entries.map(({ key }) => key) },
       decide: (image) => end(image, request),
     });
@@ -251,6 +253,7 @@ export class PostgresTurns implements TurnStore {
       sessionId: grant.sessionId,
       attempt: `suspend turn ${turnId} of session ${grant.sessionId}`,
       kind: "turn-data",
+      isRepeatable: true,
       reading: { turnIds: [turnId] },
       decide: (image) => suspend(image, request),
     });

@@ -13,7 +13,7 @@
  * | nothing: the version had moved on | a fresh image, decided anew |
  * | the key of an entry is there already | a fresh image with that key, decided anew |
  * | nothing at all | a fresh image; with the attempt's name: its answer; without: decided anew |
- * | the names reach no longer back to it | STORE_IO: whether it was written is not known |
+ * | the names reach no longer back to it | decided anew where that is harmless; else STORE_IO: it is not known whether it was written |
  *
  * The calls of one session are run in order. Locks: the row of `lease` first, and then rows of that session alone; a
  * statement has one session, so two cannot wait for each other.
@@ -43,6 +43,11 @@ export interface SessionCall<T> {
   /** Says what was attempted: "append to session s1". */
   readonly attempt: string;
   readonly kind: "turn-data" | "ordinary";
+  /**
+   * Deciding it again on what an attempt of it has written ends in the same state, and answers what stands: its ids
+   * tell. Not said of what takes or deletes whatever it finds, nor of an input, which may be withdrawn in between.
+   */
+  readonly isRepeatable?: true;
   /** What it will ask for, where that is known before. */
   readonly reading?: Partial<Record<"keys" | "turnIds" | "inputIds", readonly string[]>>;
   /** Decides on an image and changes nothing else, so it may be run again. */
@@ -256,8 +261,8 @@ class CallRun<T> {
       if (attempt) return { answer: attempt.answer };
     }
     const oldest = Math.min(...[...this.sent.values()].map(({ version }) => version));
-    if (image.version - oldest < receiptsMax) return undefined;
-    const { attempt, sessionId } = this.call;
+    const { attempt, sessionId, isRepeatable } = this.call;
+    if (image.version - oldest < receiptsMax || isRepeatable) return undefined;
     throw storeError(
       "STORE_IO",
       `Could not ${attempt}: the connection was lost before the answer came, and the session has been written so often since that it no longer tells whether it was. Read back, or repeat the call.`,

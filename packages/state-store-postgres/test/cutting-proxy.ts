@@ -12,6 +12,8 @@ export interface CuttingProxy {
   readonly port: number;
   /** Cuts the next statement with `marker` in it, once. */
   cutNext(marker: string, cut: Cut): void;
+  /** As `cutNext` after it was run, and from then on refuses everybody: resolves when that is so. */
+  cutOffAfter(marker: string): Promise<void>;
   /** Whether the cut that was asked for last has been made. */
   readonly isCut: boolean;
   /** Cuts every connection, and refuses new ones while `refuses`. */
@@ -22,7 +24,7 @@ export interface CuttingProxy {
 /** A way to a server of this machine that can be cut at a statement. */
 export async function startCuttingProxy(serverPort: number): Promise<CuttingProxy> {
   const sockets = new Set<Socket>();
-  let asked: { readonly marker: string; readonly cut: Cut } | undefined;
+  let asked: { readonly marker: string; readonly cut: Cut; readonly onMade?: () => void } | undefined;
   let isRefusing = false;
 
   const server = createServer((client) => {
@@ -30,6 +32,7 @@ export async function startCuttingProxy(serverPort: number): Promise<CuttingProx
     const upstream = connect(serverPort, "127.0.0.1");
     let isMute = false;
     let isCutting = false;
+    let onCut: (() => void) | undefined;
     const end = (): void => {
       client.destroy();
       upstream.destroy();
@@ -43,21 +46,34 @@ export async function startCuttingProxy(serverPort: number): Promise<CuttingProx
     }
     client.on("data", (bytes) => {
       const cut = asked && bytes.includes(asked.marker) ? asked.cut : undefined;
-      if (cut !== undefined) asked = undefined;
+      if (cut !== undefined) {
+        onCut = asked?.onMade;
+        asked = undefined;
+      }
       if (cut === "before") return end();
       isCutting ||= cut === "after";
       isMute ||= cut === "half";
       upstream.write(bytes);
     });
     upstream.on("data", (bytes) => {
-      if (isCutting) end();
-      else if (!isMute) client.write(bytes);
+      if (isCutting) {
+        end();
+        onCut?.();
+      } else if (!isMute) client.write(bytes);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     port: (server.address() as AddressInfo).port,
     cutNext: (marker, cut) => void (asked = { marker, cut }),
+    cutOffAfter: (marker) =>
+      new Promise((resolve) => {
+        const onMade = (): void => {
+          isRefusing = true;
+          resolve();
+        };
+        asked = { marker, cut: "after", onMade };
+      }),
     get isCut() {
       return asked === undefined;
     },

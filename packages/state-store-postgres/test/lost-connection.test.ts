@@ -1,10 +1,12 @@
 import { verifyRecords } from "@turnkeeper/state-store";
+import type { StateStore } from "@turnkeeper/state-store";
 import pg from "pg";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startCuttingProxy } from "./cutting-proxy.ts";
 import type { Cut, CuttingProxy } from "./cutting-proxy.ts";
 import { freshSchema, noServer, serverUrl } from "./postgres-harness.ts";
 import { keysOf, offer, openHandle, says, startTurn, urlThrough } from "./scene.ts";
+import type { Turn } from "./scene.ts";
 
 async function proxy(): Promise<CuttingProxy> {
   const started = await startCuttingProxy(Number(new URL(serverUrl).port));
@@ -36,7 +38,63 @@ async function steersAfterLostAnswer(schema: string): Promise<readonly string[]>
   return taken.kind === "taken" ? taken.inputs.map(({ inputId }) => inputId) : [taken.kind];
 }
 
+/** Runs a call whose answer is cut, and lets others write so often before it asks again that no name of it is left. */
+async function forgottenBeforeItAsks<T>(
+  schema: string,
+  call: (store: StateStore, turn: Turn) => Promise<T>,
+): Promise<T> {
+  const cutting = await proxy();
+  const store = await openHandle(urlThrough(cutting.port), { schema });
+  const others = await openHandle(serverUrl, { schema });
+  const turn = await startTurn(store, "a");
+  await offer(others, "of-others");
+  await offer(others, "steer", "steer");
+  const isCut = cutting.cutOffAfter("save_session");
+  const answer = call(store, turn);
+  await isCut;
+  for (let count = 0; count < 9; count++) await others.sessions.setTitle("session-1", `title ${count}`);
+  cutting.cutAll(false);
+  return await answer;
+}
+
+const repeatable: readonly [name: string, call: (store: StateStore, turn: Turn) => Promise<unknown>, told: unknown][] =
+  [
+    [
+      "a step",
+      (store, turn) => store.transcript.append({ ...turn, entries: [says("step")] }),
+      expect.objectContaining({ kind: "committed" }),
+    ],
+    [
+      "a turn's end",
+      (store, turn) => store.turns.end({ ...turn, outcome: "answered", release: true }),
+      expect.objectContaining({ kind: "ended" }),
+    ],
+    [
+      "a turn's beginning",
+      (store, { grant, turnId }) => store.turns.begin(grant, turnId, ["of-others"]),
+      expect.objectContaining({ kind: "begun", inputs: [expect.objectContaining({ inputId: "of-others" })] }),
+    ],
+    ["orphans made", (store) => store.inbox.abandon("session-1", "runner-1"), 0],
+  ];
+
 describe.skipIf(noServer)("a connection that is cut", () => {
+  test.each(repeatable)(
+    "until nothing tells any more whether it was written: %s is decided again, and answered with what stands",
+    async (_name, call, told) => {
+      const schema = freshSchema();
+      expect(await forgottenBeforeItAsks(schema, call)).toEqual(told);
+      const records = await (await openHandle(serverUrl, { schema })).sessions.records("session-1");
+      expect(records && verifyRecords(records)).toEqual([]);
+    },
+  );
+
+  test("until nothing tells any more whether it was written: what would take again what it took is not decided again", async () => {
+    const steers = forgottenBeforeItAsks(freshSchema(), (store, { grant, turnId }) =>
+      store.inbox.takeSteers(grant, turnId),
+    );
+    await expect(steers).rejects.toMatchObject({ code: "STORE_IO", context: { isIndeterminate: true } });
+  });
+
   test.each<Cut>(["before", "after"])("%s a step: the step is stored once, and answered", async (cut) => {
     const cutting = await proxy();
     const store = await openHandle(urlThrough(cutting.port), { schema: freshSchema() });

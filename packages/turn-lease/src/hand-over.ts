@@ -1,4 +1,5 @@
-import type { HandOver, InboxStore, PendingInput } from "@turnkeeper/state-store";
+import { CodedError } from "@turnkeeper/kernel";
+import type { HandOver, InboxStore, PendingInput, StoreErrorCode } from "@turnkeeper/state-store";
 import type { ProcessPresence } from "./presence.ts";
 
 export interface HandOverDeps {
@@ -17,8 +18,25 @@ export async function wakeHead(deps: HandOverDeps, sessionId: string, head: Pend
   if (!runner) return "told";
   const heard = await presence.wake(runner, sessionId, runner.runnerId);
   if (!inbox || (heard !== "dead" && heard !== "unknown-here")) return "told";
-  const orphanCount = await inbox.abandon(sessionId, runner.runnerId);
-  return orphanCount > 0 ? "gone" : "told";
+  return (await isMadeOrphans(inbox, sessionId, runner.runnerId)) ? "gone" : "told";
+}
+
+/**
+ * Passing over the dead is a service to the queue: nobody's own request fails for it. Where the store does not answer,
+ * the claim period passes the head over, and what is asked of the store next tells whether it is broken.
+ */
+async function isMadeOrphans(
+  inbox: Pick<InboxStore, "abandon">,
+  sessionId: string,
+  runnerId: string,
+): Promise<boolean> {
+  try {
+    return (await inbox.abandon(sessionId, runnerId)) > 0;
+  } catch (error) {
+    if (CodedError.is<StoreErrorCode>(error, "STORE_IO") || CodedError.is<StoreErrorCode>(error, "STORE_BUSY"))
+      return false;
+    throw error;
+  }
 }
 
 /**

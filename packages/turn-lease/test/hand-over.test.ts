@@ -1,3 +1,4 @@
+import { CodedError } from "@turnkeeper/kernel";
 import { expect, test } from "vitest";
 import { scene, session, watch } from "./scene.ts";
 import type { Actor, Scene } from "./scene.ts";
@@ -169,6 +170,24 @@ test("a newcomer behind a dead waiter abandons it and goes on at once", async ()
   expect(granted).toMatchObject({ waitedMs: 0, input: { inputId: "input-b" } });
   await one.switchOff();
 });
+
+test.each(["STORE_IO", "STORE_BUSY"])(
+  "a newcomer behind a dead waiter does not fail for %s of passing it over: the claim period does it",
+  async (code) => {
+    const one = scene();
+    const b = one.start("b");
+    await b.offer("input-b");
+    b.kill();
+    const c = one.start("c");
+    await c.offer("input-c");
+    if (c.deps.inbox) c.deps.inbox.abandon = () => Promise.reject(new CodedError(code, "the answer was lost"));
+    const acquired = watch(c.acquire(c.begin("turn-c")));
+    await one.host.advance(1_500);
+    expect(acquired).toMatchObject({ value: { kind: "granted", input: { inputId: "input-c" } } });
+    await endTurn(one, "c", acquired.value);
+    await one.switchOff();
+  },
+);
 
 test("busy behind a waiter names that waiter's runner", async () => {
   const one = scene();
