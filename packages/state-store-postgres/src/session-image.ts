@@ -11,50 +11,12 @@ import type { CallRow, NewEntryRow } from "./entry-rows.ts";
 import type { InputRow, NewInputRow } from "./input-rows.ts";
 import { isHeld, leaseView, serverBootId } from "./lease-rows.ts";
 import type { LeaseRow, NewLeaseRow } from "./lease-rows.ts";
+import type { LoadedSession, SavedSession } from "./loaded-session.ts";
+import { ChangedRows } from "./changed-rows.ts";
+import { Reading, Unread } from "./session-reading.ts";
 import { newSessionRow } from "./session-rows.ts";
 import type { SessionRow } from "./session-rows.ts";
 import type { TurnRow } from "./turn-rows.ts";
-
-/** What `load_session` answers. */
-export interface LoadedSession {
-  readonly clock_ms: number;
-  readonly wall_ms: number;
-  readonly lease: (LeaseRow & { readonly version: number; readonly receipts: readonly string[] }) | null;
-  readonly session: SessionRow | null;
-  readonly turns: readonly TurnRow[] | null;
-  readonly inputs: readonly InputRow[] | null;
-  readonly calls: readonly CallRow[] | null;
-  readonly digests: Readonly<Record<string, string>> | null;
-  readonly unbegun_children: readonly string[] | null;
-  readonly last_bodies: readonly string[] | null;
-}
-
-/** What `save_session` answers. */
-export interface SavedSession {
-  readonly version: number;
-  readonly session_no: number | null;
-  readonly input_seq: number | null;
-  readonly at_ms: number;
-}
-
-/** What a call must read beside what is always read: the running turn with its calls, and every input that has not ended. */
-export class Reading {
-  /** Sessions beside the call's own: those that its end is told to, or that end with it. */
-  readonly sessionIds: Set<string> = new Set();
-  readonly keys: Set<string> = new Set();
-  readonly turnIds: Set<string> = new Set();
-  readonly inputIds: Set<string> = new Set();
-
-  include({ sessionIds, keys, turnIds, inputIds }: Reading): void {
-    for (const sessionId of sessionIds) this.sessionIds.add(sessionId);
-    for (const key of keys) this.keys.add(key);
-    for (const turnId of turnIds) this.turnIds.add(turnId);
-    for (const inputId of inputIds) this.inputIds.add(inputId);
-  }
-}
-
-/** Thrown in a decision that asks for what its image has not read: it is read, and decided anew. */
-export class Unread extends Error {}
 
 export class SessionImage {
   readonly sessionId: string;
@@ -65,9 +27,9 @@ export class SessionImage {
   #time: { readonly clockMs: number; readonly wallMs: number } | undefined;
   #lease: LeaseRow | NewLeaseRow | undefined;
   #session: SessionRow | undefined;
-  readonly #turns: Map<string, TurnRow>;
-  readonly #inputs: Map<string, InputRow>;
-  readonly #calls: Map<string, CallRow>;
+  readonly #turns: ChangedRows<TurnRow>;
+  readonly #inputs: ChangedRows<InputRow>;
+  readonly #calls: ChangedRows<CallRow>;
   readonly #digests: Map<string, string>;
   readonly #unbegunChildren: readonly string[];
   readonly #lastBodies: readonly string[];
@@ -75,15 +37,10 @@ export class SessionImage {
   /** A kept image knows nothing of what is not in it. */
   #isKept = false;
 
-  readonly #changed = {
-    lease: false,
-    session: false,
-    isDeleted: false,
-    turns: new Set<string>(),
-    inputs: new Set<string>(),
-    calls: new Set<string>(),
-    forgottenTurns: new Set<string>(),
-  };
+  #putsLease = false;
+  #putsSession = false;
+  #deletesSession = false;
+  readonly #forgottenTurnIds = new Set<string>();
   readonly #offered: NewInputRow[] = [];
   #entries: NewEntryRow[] = [];
   #rings = false;
@@ -99,9 +56,9 @@ export class SessionImage {
     this.#loadedLease = loaded.lease ? (lease as LeaseRow) : undefined;
     this.#lease = this.#loadedLease;
     this.#session = loaded.session ?? undefined;
-    this.#turns = new Map(loaded.turns?.map((row) => [row.turn_id, row]));
-    this.#inputs = new Map(loaded.inputs?.map((row) => [row.input_id, row]));
-    this.#calls = new Map(loaded.calls?.map((row) => [callKey(row.turn_id, row.call_id), row]));
+    this.#turns = new ChangedRows(loaded.turns, (row) => row.turn_id);
+    this.#inputs = new ChangedRows(loaded.inputs, (row) => row.input_id);
+    this.#calls = new ChangedRows(loaded.calls, (row) => callKey(row.turn_id, row.call_id));
     this.#digests = new Map(Object.entries(loaded.digests ?? {}));
     this.#unbegunChildren = loaded.unbegun_children ?? [];
     this.#lastBodies = loaded.last_bodies ?? [];
@@ -148,7 +105,7 @@ export class SessionImage {
     // The term of a kept image is not known, so it cannot be written again.
     if (this.#isKept && isHeld(row) && !("ttl_from_now" in row)) throw new Unread();
     this.#lease = row;
-    this.#changed.lease = true;
+    this.#putsLease = true;
   }
 
   get session(): SessionRow | undefined {
@@ -195,7 +152,7 @@ export class SessionImage {
 
   putSession(row: SessionRow): void {
     this.#session = row;
-    this.#changed.session = true;
+    this.#putsSession = true;
   }
 
   /** Something about the session changed, though not its transcript. */
@@ -206,41 +163,40 @@ export class SessionImage {
 
   deleteSession(): void {
     this.#session = undefined;
-    this.#changed.session = false;
-    this.#changed.isDeleted = true;
-    for (const kind of ["turns", "inputs", "calls", "forgottenTurns"] as const) this.#changed[kind].clear();
+    this.#putsSession = false;
+    this.#deletesSession = true;
+    for (const rows of [this.#turns, this.#inputs, this.#calls]) rows.leaveAll();
+    this.#forgottenTurnIds.clear();
     this.#entries = [];
     this.#offered.length = 0;
   }
 
   /** The turn that has not ended: it runs, or is suspended. */
   get openTurn(): TurnRow | undefined {
-    for (const row of this.#turns.values()) if (row.outcome === null) return row;
-    return undefined;
+    return this.#turns.all.find((row) => row.outcome === null);
   }
 
   /** The turn that was begun last, ended or not. */
   get newestTurn(): TurnRow | undefined {
     if (this.#isKept) throw new Unread();
-    return [...this.#turns.values()].toSorted((left, right) => (right.turn_no ?? 0) - (left.turn_no ?? 0))[0];
+    return this.#turns.all.toSorted((left, right) => (right.turn_no ?? 0) - (left.turn_no ?? 0))[0];
   }
 
   turn(turnId: string): TurnRow | undefined {
-    return this.#turns.get(turnId) ?? this.#unlessUnread(this.reading.turnIds, turnId);
+    return this.#turns.row(turnId) ?? this.#unlessUnread(this.reading.turnIds, turnId);
   }
 
   putTurn(row: TurnRow): void {
-    this.#turns.set(row.turn_id, row);
-    this.#changed.turns.add(row.turn_id);
+    this.#turns.set(row);
   }
 
   /** Those that have not ended, by their numbers, and those that were asked for. */
   get inputs(): readonly InputRow[] {
-    return [...this.#inputs.values()].toSorted((left, right) => left.seq - right.seq);
+    return this.#inputs.all.toSorted((left, right) => left.seq - right.seq);
   }
 
   input(inputId: string): InputRow | undefined {
-    return this.#inputs.get(inputId) ?? this.#unlessUnread(this.reading.inputIds, inputId);
+    return this.#inputs.row(inputId) ?? this.#unlessUnread(this.reading.inputIds, inputId);
   }
 
   /** Whether an input of this id is there, or is offered by this call. */
@@ -249,13 +205,12 @@ export class SessionImage {
   }
 
   putInput(row: InputRow): void {
-    this.#inputs.set(row.input_id, row);
-    this.#changed.inputs.add(row.input_id);
+    this.#inputs.set(row);
   }
 
   offer(row: NewInputRow): void {
     this.#offered.push(row);
-    this.#changed.inputs.delete(row.input_id);
+    this.#inputs.leave(row.input_id);
   }
 
   #unlessUnread(read: Set<string>, id: string): undefined {
@@ -294,57 +249,54 @@ export class SessionImage {
 
   /** In the order in which they were made. */
   get calls(): readonly CallRow[] {
-    return [...this.#calls.values()].toSorted((left, right) => left.call_no - right.call_no);
+    return this.#calls.all.toSorted((left, right) => left.call_no - right.call_no);
   }
 
   get nextCallNo(): number {
-    return 1 + Math.max(0, ...[...this.#calls.values()].map((row) => row.call_no));
+    return 1 + Math.max(0, ...this.#calls.all.map((row) => row.call_no));
   }
 
   call(turnId: string, callId: string): CallRow | undefined {
-    return this.#calls.get(callKey(turnId, callId));
+    return this.#calls.row(callKey(turnId, callId));
   }
 
   putCall(row: CallRow): void {
-    const key = callKey(row.turn_id, row.call_id);
-    this.#calls.set(key, row);
-    this.#changed.calls.add(key);
+    this.#calls.set(row);
   }
 
   /** The turn has ended: nothing more can be paired in it. */
   forgetCalls(turnId: string): void {
-    for (const [key, row] of this.#calls) {
+    for (const row of this.#calls.all) {
       if (row.turn_id !== turnId) continue;
-      this.#calls.delete(key);
-      this.#changed.calls.delete(key);
-      this.#changed.forgottenTurns.add(turnId);
+      this.#calls.drop(callKey(turnId, row.call_id));
+      this.#forgottenTurnIds.add(turnId);
     }
   }
 
   get isChanged(): boolean {
-    const { lease, session, isDeleted, turns, inputs, calls, forgottenTurns } = this.#changed;
-    const sets = [turns, inputs, calls, forgottenTurns];
-    return lease || session || isDeleted || sets.some(({ size }) => size > 0) || this.#offered.length > 0;
+    const rowsChange =
+      [this.#turns, this.#inputs, this.#calls].some(({ isChanged }) => isChanged) || this.#offered.length > 0;
+    return (
+      this.#putsLease || this.#putsSession || this.#deletesSession || rowsChange || this.#forgottenTurnIds.size > 0
+    );
   }
 
   /** What `save_session` is given. */
   get changes(): Readonly<Record<string, unknown>> {
-    const { lease, session, isDeleted, turns, inputs, calls, forgottenTurns } = this.#changed;
-    const inputRows = [...inputs].map((inputId) => this.#inputs.get(inputId));
-    const all = [...inputRows, ...this.#offered];
+    const inputs = [...this.#inputs.changed, ...this.#offered];
     return {
       at_ms: this.stamp,
       session_no: this.#session?.session_no ?? null,
       ...(this.#rings ? { rings: true } : {}),
-      ...(lease ? { lease: { ...this.#lease, judged_renew_count: this.#judgedRenewCount } } : {}),
-      ...(isDeleted ? { is_deleted: true } : {}),
-      ...(session ? { session: this.#session } : {}),
-      ...(turns.size > 0 ? { turns: [...turns].map((turnId) => this.#turns.get(turnId)) } : {}),
-      ...(all.length > 0 ? { inputs: all } : {}),
+      ...(this.#putsLease ? { lease: { ...this.#lease, judged_renew_count: this.#judgedRenewCount } } : {}),
+      ...(this.#deletesSession ? { is_deleted: true } : {}),
+      ...(this.#putsSession ? { session: this.#session } : {}),
+      ...(this.#turns.isChanged ? { turns: this.#turns.changed } : {}),
+      ...(inputs.length > 0 ? { inputs } : {}),
       ...(this.#archives ? { archives: this.#archives } : {}),
       ...(this.#entries.length > 0 ? { entries: this.#entries } : {}),
-      ...(calls.size > 0 ? { calls: [...calls].map((key) => this.#calls.get(key)) } : {}),
-      ...(forgottenTurns.size > 0 ? { forgotten_turns: [...forgottenTurns] } : {}),
+      ...(this.#calls.isChanged ? { calls: this.#calls.changed } : {}),
+      ...(this.#forgottenTurnIds.size > 0 ? { forgotten_turns: [...this.#forgottenTurnIds] } : {}),
     };
   }
 
@@ -373,9 +325,9 @@ export class SessionImage {
         wall_ms: 0,
         lease: { ...this.#lease, expires_clock_ms: 0, expires_at_ms: 0, version: saved.version, receipts: [] },
         session,
-        turns: [...this.#turns.values()].filter((row) => row.outcome === null),
-        inputs: [...this.#inputs.values()].filter((row) => row.ended_as === null),
-        calls: [...this.#calls.values()],
+        turns: this.#turns.all.filter((row) => row.outcome === null),
+        inputs: this.#inputs.all.filter((row) => row.ended_as === null),
+        calls: this.#calls.all,
         digests: Object.fromEntries(this.#digests),
         unbegun_children: null,
         last_bodies: null,

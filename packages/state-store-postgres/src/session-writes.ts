@@ -20,8 +20,9 @@
  */
 import type { Random } from "@turnkeeper/kernel";
 import type { ResolvedPostgresStoreOptions } from "./options.ts";
-import { Reading, SessionImage, Unread } from "./session-image.ts";
-import type { LoadedSession, SavedSession } from "./session-image.ts";
+import type { LoadedSession, SavedSession } from "./loaded-session.ts";
+import { SessionImage } from "./session-image.ts";
+import { Reading, Unread } from "./session-reading.ts";
 import { patience, StatementFailed } from "./server.ts";
 import type { Server } from "./server.ts";
 import { closedError, codeOf, constraintOf, storeError } from "./store-failure.ts";
