@@ -19,7 +19,7 @@ export interface CommandIo {
    */
   onSignal(signal: CommandSignal, listener: () => void): () => void;
   /** Leaves to the system what nobody listens for; until then it is held, for a command that answers it from its beginning. */
-  releaseSignals(): void;
+  releaseSignals(): Promise<void>;
   /** Stops the process and what runs in front with it, as Ctrl-Z does; where nobody can go on with it, nothing happens. */
   suspend(): void;
   /** Calls `listener` as the process ends, however it does; what it does then must be done at once. Returns the way back. */

@@ -26,8 +26,13 @@ export class HeldSignals {
     for (const one of this.#arrived) if (one === signal) queueMicrotask(listener);
   }
 
-  /** Nobody here answers them: they do what they do by themselves, one that came does it now. */
-  release(): void {
+  /**
+   * Nobody here answers them: they do what they do by themselves, one that came does it now. One that came while this
+   * thread was busy with what it loaded is told by the loop's next poll; without its listener it would be lost.
+   */
+  async release(): Promise<void> {
+    // The first comes before that poll, the second behind it.
+    await new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
     for (const signal of signals) this.#drop(signal);
     const [first] = this.#arrived;
     if (first !== undefined) this.#process.kill(this.#process.pid, first);

@@ -320,9 +320,9 @@ export async function runCommandLine(
     code = await work(io);
   });
   shapeMessages(program, io);
-  program.hook("preAction", (_program, command) => {
+  program.hook("preAction", async (_program, command) => {
     // A call to run has its last event, however early it is stopped; whatever else is just being loaded, ends.
-    if (command.name() !== "run") io.releaseSignals();
+    if (command.name() !== "run") await io.releaseSignals();
     onFlags(command.opts<CommonFlags>());
   });
   try {

@@ -1,5 +1,6 @@
 import { EventEmitter } from "node:events";
-import { expect, it } from "vitest";
+import { Worker } from "node:worker_threads";
+import { expect, it, vi } from "vitest";
 import { HeldSignals } from "../src/held-signals.ts";
 
 /** As much of a process as signals are about. */
@@ -37,13 +38,27 @@ it("hands each signal that came to whoever answers it, once its maker is ready",
   expect(heard).toHaveLength(3);
 });
 
-it("lets a signal do what it does by itself where nobody answers it, also one that came", () => {
+it("lets a signal do what it does by itself where nobody answers it, also one that came", async () => {
   const { process, signals } = held();
   process.emit("SIGTERM");
-  signals.release();
+  await signals.release();
   expect(process.killedBy).toEqual(["SIGTERM"]);
   expect(process.eventNames()).toEqual([]);
   const quiet = held();
-  quiet.signals.release();
+  await quiet.signals.release();
   expect(quiet.process.killedBy).toEqual([]);
+});
+
+it("loses none that came while this thread was busy, and is told only by the loop's next poll", async () => {
+  const signals = new HeldSignals(process);
+  const kill = vi.spyOn(process, "kill");
+  // Sent from a thread of its own, while this one looks at nothing.
+  const sent = new Int32Array(new SharedArrayBuffer(4));
+  const code = `process.kill(process.pid, "SIGHUP"); Atomics.store(require("node:worker_threads").workerData, 0, 1);`;
+  const worker = new Worker(code, { eval: true, workerData: sent });
+  while (Atomics.load(sent, 0) === 0);
+  kill.mockReturnValue(true);
+  await signals.release();
+  expect(kill.mock.calls).toEqual([[process.pid, "SIGHUP"]]);
+  await worker.terminate();
 });

@@ -53,7 +53,7 @@ export async function runInside(
     workingFolder: home,
     userFolder: homedir(),
     onSignal: () => () => {},
-    releaseSignals: () => {},
+    releaseSignals: async () => {},
     suspend: () => {},
     onExit: () => () => {},
     exitNow: (code) => {

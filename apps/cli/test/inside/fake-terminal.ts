@@ -67,7 +67,7 @@ export class FakeTerminal {
         this.#signals.set(signal, listeners.add(listener));
         return () => void listeners.delete(listener);
       },
-      releaseSignals: () => {},
+      releaseSignals: async () => {},
       suspend: () => this.onSuspend(),
       onExit: (listener) => {
         this.exitListeners.add(listener);
