@@ -1,6 +1,7 @@
 /** The CLI as users have it: the built program in a child process. */
 import { spawn, spawnSync } from "node:child_process";
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -51,9 +52,16 @@ export interface CliResult {
 const running = new Set<ChildProcessWithoutNullStreams>();
 const folders: string[] = [];
 
-afterEach(() => {
-  for (const child of running) child.kill("SIGKILL");
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+async function kill(child: ChildProcessWithoutNullStreams): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill("SIGKILL");
+  await once(child, "exit");
+}
+
+afterEach(async () => {
+  await Promise.all([...running].map(kill));
+  // What ran on a terminal that was killed hears of it, and may still be closing its store.
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
 });
 
 /** A folder of its own for one test: a home, or somewhere to put a file. */
