@@ -89,10 +89,17 @@ switch (mode) {
     await line();
     for (let round = 0; round < rounds; round++) {
       const turnId = host.random.id();
+      const offeredAtUs = nowUs();
       const offered = await store.inbox.offer({ sessionId, inputId: turnId, text: name, onBusy: "wait", runner });
       const queuedAtUs = nowUs();
       const { lease, input } = await take({ begin: { turnId, runnerId: runner.runnerId } });
-      tell("turn", { fencingToken: lease.fencingToken, seq: input?.seq, queuedAtUs, offered: offered.kind });
+      tell("turn", {
+        fencingToken: lease.fencingToken,
+        seq: input?.seq,
+        offeredAtUs,
+        queuedAtUs,
+        offered: offered.kind,
+      });
       await new Promise((resolve) => setTimeout(resolve, 5));
       const releasedAtUs = nowUs();
       const end = { grant: lease.grant, turnId, outcome: "answered", release: true } as const;
