@@ -64,7 +64,9 @@ describe("a server that goes silent", () => {
 });
 
 it("keep-alive comments hold the transport, and yield no part that a watchdog could take for progress", async () => {
+  let startedMs = Infinity;
   const server = await httpServer(async (_request, response) => {
+    startedMs = performance.now();
     startStream(response);
     response.write(eventOf(chatText[0]!, "openai"));
     for (let count = 0; count < 8; count++) {
@@ -81,7 +83,6 @@ it("keep-alive comments hold the transport, and yield no part that a watchdog co
   const model = await compatibleAt(server.url, patient);
   const { stream } = await model.languageModel.doStream({ prompt });
   const seen: { readonly type: string; readonly afterMs: number }[] = [];
-  const startedMs = performance.now();
   for await (const part of stream) seen.push({ type: part.type, afterMs: performance.now() - startedMs });
   const firstText = seen.findIndex(({ type }) => type === "text-delta");
   expect(seen.slice(0, firstText).map(({ type }) => type)).toEqual(["stream-start", "response-metadata", "text-start"]);
