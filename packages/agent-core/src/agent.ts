@@ -201,7 +201,7 @@ function loopBody(
       running.delete(sessionId);
       delegation?.letGo();
       // A child has done its work: nobody waits for its next turn, and a thousand conversations are much to keep.
-      if (isChild || conducted.suspended) return;
+      if (isChild || !conducted.ending) return;
       const { ending, revision } = conducted;
       // Only an answered turn wrote exactly what the loop holds; after any other the store may have closed calls.
       if (!conversation || revision === undefined || ending.outcome !== "answered") return;

@@ -119,7 +119,7 @@ async function conduct(
     },
   );
   removeListener();
-  if (conducted.suspended)
+  if (!conducted.ending)
     throw new CodedError("STORE_CONTRACT", `Turn ${turnId} answers no message, and nobody is asked about it.`);
   const { entries: _entries, ...end } = conducted.ending;
   call.finish(end);

@@ -292,6 +292,13 @@ export class SessionRunner {
       told.suspended(conducted.suspended, conducted.asks);
       return this.#waiting.park(calls, input.inputId, conducted.suspended);
     }
+    if (!conducted.ending) {
+      told.goesOn();
+      for (const call of calls) this.#deps.follow(call);
+      // Whoever was woken by its end may have been this runner, and was told nothing.
+      this.#hasOrphans = conducted.goneOn.state === "ended";
+      return;
+    }
     this.#hasOrphans = this.#mustCompeteAgain(conducted.handOver);
     told.ended(conducted.ending);
     if (parent) this.#deps.childEnded(parent);

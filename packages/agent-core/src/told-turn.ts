@@ -64,6 +64,11 @@ export class ToldTurn {
     for (const call of this.#calls) call.request.onPause?.(true);
   }
 
+  /** Somebody else has it: what happens in it is told from there. */
+  goesOn(): void {
+    this.#isOver = true;
+  }
+
   ended({ entries: _entries, stop, ...ending }: TurnEnding): void {
     this.#isOver = true;
     const end = { ...ending, ...(stop ? { by: stop.by } : {}) };

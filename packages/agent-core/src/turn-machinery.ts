@@ -36,6 +36,7 @@ import type {
   StopRequest,
   SuspendedTurn,
   TurnOutcome,
+  TurnRecord,
   Usage,
 } from "@turnkeeper/state-store";
 import type { ProcessPresence, TurnLease } from "@turnkeeper/turn-lease";
@@ -128,7 +129,9 @@ export interface TurnObserver {
 export type ConductedTurn =
   | ConductedEnd
   /** Nobody holds it any more, and it goes on once its calls are answered. */
-  | { readonly ending?: never; readonly suspended: SuspendedTurn; readonly asks: readonly CallQuestion[] };
+  | { readonly ending?: never; readonly suspended: SuspendedTurn; readonly asks: readonly CallQuestion[] }
+  /** It was suspended and has gone on or ended elsewhere since, before that could be known here. */
+  | { readonly ending?: never; readonly suspended?: never; readonly goneOn: TurnRecord };
 
 export interface ConductedEnd {
   readonly suspended?: never;

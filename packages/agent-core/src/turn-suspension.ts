@@ -58,6 +58,10 @@ export async function suspendTurn(
       case "stopped":
         await stopChildren(deps, result.settled.turn);
         return { ending: endingOfStop(result.settled), handOver: result };
+      case "was-suspended":
+        // Whoever stopped it may have been the first of these very requests, whose answer was lost.
+        if (result.turn.state === "ended") await stopChildren(deps, result.turn);
+        return { goneOn: result.turn };
       case "stale-token":
         return { ending: leaseLost({ outcome: "interrupted", ...spent }) };
       case undefined:

@@ -1,4 +1,4 @@
-import { isOverdue, overdueStop, wantsTurn, withAnswer, withAsked } from "@turnkeeper/state-store";
+import { hasBeenSuspended, isOverdue, overdueStop, wantsTurn, withAnswer, withAsked } from "@turnkeeper/state-store";
 import type {
   AnswerRequest,
   AnswerResult,
@@ -164,7 +164,12 @@ function suspend(image: SessionImage, request: SuspendRequest): SuspendResult {
   // Repeated after an outcome that was not known: what stands is told again.
   if (own && isOwn && isSuspended(own))
     return { kind: "suspended", turn: suspendedTurn(grant.sessionId, own), pendingCount: pendingCount(image) };
-  if (!isGrantOf(image.lease, grant)) return { kind: "stale-token" };
+  if (!isGrantOf(image.lease, grant)) {
+    const since = own && turnRecord(grant.sessionId, own);
+    return since && hasBeenSuspended(since, request)
+      ? { kind: "was-suspended", turn: since, pendingCount: pendingCount(image) }
+      : { kind: "stale-token" };
+  }
   mustRun(image, grant, turnId);
   const running = image.openTurn;
   if (!running) return { kind: "stale-token" };

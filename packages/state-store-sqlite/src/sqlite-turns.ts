@@ -1,4 +1,4 @@
-import { isOverdue, overdueStop, wantsTurn, withAnswer, withAsked } from "@turnkeeper/state-store";
+import { hasBeenSuspended, isOverdue, overdueStop, wantsTurn, withAnswer, withAsked } from "@turnkeeper/state-store";
 import type {
   AnswerRequest,
   AnswerResult,
@@ -185,7 +185,12 @@ function suspend(tx: Transaction, request: SuspendRequest): SuspendResult {
   // Repeated after an outcome that was not known: what stands is told again.
   if (known && isOwn && isSuspended(own))
     return { kind: "suspended", turn: suspendedTurn(grant.sessionId, own), pendingCount: pendingCount(tx, known) };
-  if (!grantStands(tx, grant)) return { kind: "stale-token" };
+  if (!grantStands(tx, grant)) {
+    const since = own && turnRecord(grant.sessionId, own);
+    return known && since && hasBeenSuspended(since, request)
+      ? { kind: "was-suspended", turn: since, pendingCount: pendingCount(tx, known) }
+      : { kind: "stale-token" };
+  }
   const session = sessionRunning(tx, known, grant, turnId);
   const running = findOpenTurn(tx, session);
   if (!running) return { kind: "stale-token" };

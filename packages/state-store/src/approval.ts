@@ -8,7 +8,7 @@ import type { ToolBody, Usage } from "./entry.ts";
 import type { Grant } from "./identity.ts";
 import type { JsonValue } from "./json.ts";
 import type { HandOver } from "./lease.ts";
-import type { EndRequest, OpenTurn, SettledTurn, StopRequest, SuspendedTurn } from "./turn.ts";
+import type { EndRequest, OpenTurn, SettledTurn, StopRequest, SuspendedTurn, TurnRecord } from "./turn.ts";
 
 export type CallDecision = "allow" | "deny";
 
@@ -71,6 +71,8 @@ export type SuspendResult =
   | { readonly kind: "suspended"; readonly turn: SuspendedTurn; readonly pendingCount: number }
   /** It had been asked to stop, and has ended so instead. */
   | ({ readonly kind: "stopped"; readonly settled: SettledTurn } & HandOver)
+  /** This very request was committed before: the turn has gone on since, in whatever hands, or has ended. */
+  | { readonly kind: "was-suspended"; readonly turn: TurnRecord; readonly pendingCount: number }
   | { readonly kind: "stale-token" };
 
 export interface AnswerRequest {
@@ -160,6 +162,19 @@ export function withAsked(
     asked.set(callId, { askedAtMs: atMs, ...asked.get(callId), callId, name, child });
   }
   return [...asked.values()];
+}
+
+/**
+ * Whether the turn has been suspended over exactly these calls: each is asked about once in a turn, so only a repetition
+ * of the request that did it finds that. Pure.
+ */
+export function hasBeenSuspended(
+  { approvals = [] }: Pick<TurnRecord, "approvals">,
+  { callIds, waits = [] }: Pick<SuspendRequest, "callIds" | "waits">,
+): boolean {
+  const asked = new Map(approvals.map((call) => [call.callId, call]));
+  const isWaiting = waits.every(({ callId, childSessionId }) => asked.get(callId)?.child?.sessionId === childSessionId);
+  return callIds.length + waits.length > 0 && callIds.every((callId) => asked.has(callId)) && isWaiting;
 }
 
 /** The calls of a turn once a subagent has ended; undefined where none of them waited for it. */

@@ -93,6 +93,7 @@ export type {
 } from "./approval.ts";
 export {
   endByStop,
+  hasBeenSuspended,
   isOverdue,
   leftChild,
   overdueStop,

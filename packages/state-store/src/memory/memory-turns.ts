@@ -1,4 +1,4 @@
-import { isOverdue, overdueStop, withAnswer, withAsked } from "../approval.ts";
+import { hasBeenSuspended, isOverdue, overdueStop, withAnswer, withAsked } from "../approval.ts";
 import { wantsTurn } from "../child.ts";
 import type { AnswerRequest, AnswerResult, AskedCall, SuspendRequest, SuspendResult } from "../approval.ts";
 import type { Grant } from "../identity.ts";
@@ -119,7 +119,10 @@ export class MemoryTurns implements TurnStore {
     // Repeated after an outcome that was not known: what stands is told again.
     if (known && isOwn && own.state === "suspended")
       return { kind: "suspended", turn: own, pendingCount: state.pendingCount(known) };
-    if (!state.grantStands(grant)) return { kind: "stale-token" };
+    if (!state.grantStands(grant))
+      return known && own && hasBeenSuspended(own, request)
+        ? { kind: "was-suspended", turn: own, pendingCount: state.pendingCount(known) }
+        : { kind: "stale-token" };
     const { session, turn } = state.runningIn(grant.sessionId, turnId);
     const { stop, ...facts } = turn;
     const suspended: SuspendedTurn = {

@@ -19,6 +19,14 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
     tests: ["conformance"],
   },
   {
+    id: "repeated-suspension-counts-as-a-loss",
+    file: "approval",
+    find: "return callIds.length + waits.length > 0 && callIds.every((callId) => asked.has(callId)) && isWaiting;",
+    replace: "return callIds.length < 0 && callIds.every((callId) => asked.has(callId)) && isWaiting;",
+    guards: "7.19",
+    tests: ["conformance"],
+  },
+  {
     id: "other-boot-judged-by-the-clock",
     file: "decisions",
     find: 'if (expires.bootId !== now.bootId) return { standing: "other-boot", expiresInMs };',

@@ -95,6 +95,61 @@ export const approvalCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "APPROVAL-SUSPEND-e",
+    title: "a suspension that is repeated once the turn has gone on or ended says so, and is no loss of the lease",
+    async run({ open, reopen }) {
+      const store = await open();
+      const { grant, turnId } = await suspended(store, ["call-1"]);
+      const repeated = { grant, turnId, callIds: ["call-1"] };
+      const tells = async (on: StateStore, state: string): Promise<void> => {
+        const answer = await changesNothing(on, () => on.turns.suspend(repeated));
+        assert.ok(answer.kind === "was-suspended", `it was told as ${answer.kind}`);
+        assert.deepEqual(answer.turn, await on.turns.read(session, turnId));
+        assert.equal(answer.turn.state, state);
+        // What was never asked about was never suspended over.
+        for (const callIds of [[], ["call-0"], ["call-1", "call-0"]])
+          assert.deepEqual(await changesNothing(on, () => on.turns.suspend({ grant, turnId, callIds })), {
+            kind: "stale-token",
+          });
+      };
+      await decide(store, "call-1");
+      const resumed = await ask(store, "b", resuming("b"));
+      assert.ok(resumed.kind === "granted", `it was not resumed: ${resumed.kind}`);
+      await tells(store, "running");
+      const own = { sessionId: session, holderId: holderOf("b").holderId, fencingToken: resumed.fencingToken };
+      const second = await store.turns.suspend({ grant: own, turnId, callIds: ["call-2"] });
+      assert.equal(second.kind, "suspended");
+      await tells(store, "suspended");
+      await store.turns.requestStop(session, { hard: true, reason: "user-stop", by: "somebody" });
+      const again = await reopen();
+      await tells(again, "ended");
+      await assertVerified(again);
+    },
+  },
+  {
+    id: "APPROVAL-SUSPEND-f",
+    title:
+      "a suspension that a stop turned into the end says so again when it is repeated, as one stopped meanwhile does",
+    async run({ open }) {
+      const store = await open();
+      for (const name of ["a", "b"]) {
+        const { grant, turnId } = await startTurn(store, name);
+        await store.transcript.append({ grant, turnId, entries: [calls(`step-${name}`, "call-1")] });
+        const stop = (): Promise<unknown> =>
+          store.turns.requestStop(session, { hard: true, reason: "user-stop", by: "somebody" });
+        const request = { grant, turnId, callIds: ["call-1"] };
+        if (name === "a") await stop();
+        assert.equal((await store.turns.suspend(request)).kind, name === "a" ? "stopped" : "suspended");
+        if (name === "b") await stop();
+        const answer = await changesNothing(store, () => store.turns.suspend(request));
+        assert.ok(answer.kind === "was-suspended", `it was told as ${answer.kind}`);
+        assert.deepEqual(answer.turn, await store.turns.read(session, turnId));
+        assert.ok(answer.turn.state === "ended" && answer.turn.stop?.hard, "it did not end by the stop");
+      }
+      await assertVerified(store);
+    },
+  },
+  {
     id: "APPROVAL-SUSPEND-b",
     title: "a turn is suspended over open calls that were never asked about, while it holds an input; else it runs on",
     async run({ open }) {
