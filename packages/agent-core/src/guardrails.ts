@@ -11,8 +11,9 @@
  * | one call with one result, directly one after another      | all three             | anything else                     |
  * | two to four calls with their results, round and round     | laps                  | anything else                     |
  *
- * At the lower number the model is told beside the result; at the higher one, with hard stops, the turn ends. Whoever
- * polls is not counted, a refusal of ours is no failure.
+ * At the lower number the model is told beside the result; at the higher one, with hard stops, the turn ends. Each counts
+ * once in a step, however many of its calls it is true of: a model that asks for many at once has heard of none of them,
+ * and none that goes round ends before it was told. Whoever polls is not counted, a refusal of ours is no failure.
  */
 import type { JsonValue, ToolStatus } from "@turnkeeper/state-store";
 import { signatureOf } from "./call-signature.ts";
@@ -68,6 +69,12 @@ export interface Reservation {
   rollback(): void;
 }
 
+/** How often something was so, counted once in a step. */
+interface Count {
+  readonly count: number;
+  readonly step: number;
+}
+
 interface Seen {
   readonly key: string;
   readonly polls: boolean;
@@ -83,9 +90,9 @@ const texts: Readonly<Record<GuardRule, (name: string, count: number) => string>
 
 export class Guardrails {
   readonly #hardStop: boolean;
-  readonly #exactFailures = new Map<string, number>();
-  readonly #toolFailures = new Map<string, number>();
-  readonly #sameAnswers = new Map<string, { readonly result: string; readonly count: number }>();
+  readonly #exactFailures = new Map<string, Count>();
+  readonly #toolFailures = new Map<string, Count>();
+  readonly #sameAnswers = new Map<string, Count & { readonly result: string }>();
   /** Results that the model can still see, by the call that has them. */
   readonly #inContext = new Map<string, { readonly result: string; readonly callId: string }>();
   readonly #results = new Map<string, string>();
@@ -93,11 +100,20 @@ export class Guardrails {
   /** The last calls with their results, the newest first. */
   #recent: readonly Seen[] = [];
   #streak = 0;
+  #step = 0;
+  /** The calls with their results of this step. */
+  readonly #inStep = new Set<string>();
   /** By period: how many calls in a row were what stood so many before them. */
   readonly #runs: number[] = Array.from({ length: longestPeriod + 1 }, () => 0);
 
   constructor({ hardStop }: { readonly hardStop: boolean }) {
     this.#hardStop = hardStop;
+  }
+
+  /** The model is asked again: it hears what every call so far came to. */
+  stepBegins(): void {
+    this.#step++;
+    this.#inStep.clear();
   }
 
   /** A place for a call under its tool's cap; nothing where the cap is used up. Independent of hard stops. */
@@ -159,8 +175,8 @@ export class Guardrails {
   }
 
   #countFailure(name: string, signature: string): void {
-    this.#exactFailures.set(signature, (this.#exactFailures.get(signature) ?? 0) + 1);
-    this.#toolFailures.set(name, (this.#toolFailures.get(name) ?? 0) + 1);
+    this.#exactFailures.set(signature, this.#once(this.#exactFailures.get(signature)));
+    this.#toolFailures.set(name, this.#once(this.#toolFailures.get(name)));
     this.#sameAnswers.delete(signature);
   }
 
@@ -173,11 +189,18 @@ export class Guardrails {
       this.#sameAnswers.clear();
     } else if (!polls) {
       const known = this.#sameAnswers.get(signature);
-      this.#sameAnswers.set(signature, { result, count: known?.result === result ? known.count + 1 : 1 });
+      this.#sameAnswers.set(signature, { result, ...this.#once(known?.result === result ? known : undefined) });
     }
   }
 
+  #once(known: Count | undefined): Count {
+    const { count, step } = known ?? { count: 0, step: -1 };
+    return { count: step === this.#step ? count : count + 1, step: this.#step };
+  }
+
   #countRepetition(seen: Seen): void {
+    if (this.#inStep.has(seen.key)) return;
+    this.#inStep.add(seen.key);
     this.#streak = this.#recent[0]?.key === seen.key ? this.#streak + 1 : 1;
     for (let period = 2; period <= longestPeriod; period++) {
       const isSame = this.#recent[period - 1]?.key === seen.key;
@@ -203,8 +226,8 @@ export class Guardrails {
     polls: boolean,
   ): readonly { readonly rule: GuardRule; readonly count: number }[] {
     return [
-      { rule: "exact-failure", count: this.#exactFailures.get(signature) ?? 0 },
-      { rule: "tool-failures", count: traits?.failsByDesign ? 0 : (this.#toolFailures.get(name) ?? 0) },
+      { rule: "exact-failure", count: this.#exactFailures.get(signature)?.count ?? 0 },
+      { rule: "tool-failures", count: traits?.failsByDesign ? 0 : (this.#toolFailures.get(name)?.count ?? 0) },
       { rule: "identical-calls", count: polls ? 0 : this.#streak },
       { rule: "cycle", count: this.#laps() },
       { rule: "no-progress", count: this.#sameAnswers.get(signature)?.count ?? 0 },

@@ -67,6 +67,7 @@ export class TurnCalls {
 
   /** The calls of a step as they are stored and run: with their tools, and checked; nothing runs yet. */
   prepare(calls: readonly RawToolCall[], stepCount: number): Promise<readonly PreparedCall[]> {
+    this.#guardrails.stepBegins();
     return Promise.all(
       calls.map((call) => prepareCall(this.#deps.tools, { ...call, callId: this.#ownId(call, stepCount) })),
     );

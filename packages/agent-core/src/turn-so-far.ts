@@ -37,6 +37,7 @@ export function turnSoFar(
     stepCount = Math.max(stepCount, Number(stepKey.exec(key)?.[1] ?? 0));
     usage = addUsage(usage, body.usage ?? {});
     said.push(body);
+    guardrails.stepBegins();
     for (const part of body.parts) {
       if (part.type !== "tool-call") continue;
       callIds.add(part.callId);

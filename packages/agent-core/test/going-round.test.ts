@@ -101,13 +101,21 @@ describe("a turn that goes round in circles", () => {
   });
 
   it("is ended within the step that goes round: what has not started does not, and has its result", async () => {
-    const calls = Array.from({ length: 40 }, () => ({ name: "look", input: {} }));
-    const { agent } = await bench.agent([{ calls }], { ...strict, toolConcurrency: 1 }, [look]);
+    const call = { name: "look", input: {} };
+    const steps = [1, 1, 1, 1, 40].map((length) => ({ calls: Array.from({ length }, () => call) }));
+    const { agent } = await bench.agent(steps, { ...strict, toolConcurrency: 1 }, [look]);
     expect(await bench.finished(agent.run("s", "go"))).toMatchObject({ reason: "GUARDRAIL_IDENTICAL_CALLS" });
     expect(runCount).toBe(5);
     const all = await results();
-    expect(all).toHaveLength(40);
+    expect(all).toHaveLength(44);
     expect(all.at(-1)).toMatchObject({ status: "interrupted", output: expect.stringContaining("repeating itself") });
+  });
+
+  it("hears what 41 calls of its first step failed with, and may do otherwise", async () => {
+    const calls = Array.from({ length: 41 }, (_, at) => ({ name: "fail", input: { at } }));
+    const { agent, model } = await bench.agent([{ calls }, { text: "I see." }], strict, [fail]);
+    expect(await bench.finished(agent.run("s", "go"))).toMatchObject({ outcome: "answered", text: "I see." });
+    expect(JSON.stringify(model.requests[1]?.prompt).match(/"type":"tool-result"/g)).toHaveLength(41);
   });
 
   it("control: without hard stops its model is told, and nothing but the iterations bounds it", async () => {

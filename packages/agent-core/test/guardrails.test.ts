@@ -14,6 +14,12 @@ interface Play {
 }
 
 function play(plays: readonly Play[], guardrails = new Guardrails({ hardStop: true }), from = 0): GuardJudgement[] {
+  return plays.flatMap((one, index) => step([one], guardrails, from + index));
+}
+
+/** The calls of one step: the model has heard of none when it asks for the last. */
+function step(plays: readonly Play[], guardrails: Guardrails, from = 0): GuardJudgement[] {
+  guardrails.stepBegins();
   return plays.map(({ name = "t", input = {}, status = "ok", output = "r", traits }, index) =>
     guardrails.observe({ callId: `c${from + index}`, name, input, traits }, { status, output }),
   );
@@ -59,6 +65,35 @@ describe("a turn that would make 602 calls", () => {
     const soft = play(times(602, one), new Guardrails({ hardStop: false }));
     expect(end(soft)).toBeUndefined();
     expect(firstNote(soft)).toBe(note);
+  });
+});
+
+describe("many calls of one step", () => {
+  it.each<[string, (index: number) => Play, number, [number, GuardRule]]>([
+    ["the same one that fails", () => ({ status: "error" }), 2, [5, "exact-failure"]],
+    ["one tool that fails on everything", (index) => ({ input: { index }, status: "error" }), 3, [8, "tool-failures"]],
+    ["the same one that succeeds", () => ({}), 2, [5, "identical-calls"]],
+    ["two in turns", (index) => ({ name: `t${index % 2}`, traits: { mutates: true } }), 3, [5, "cycle"]],
+  ])("count once: by %s its model is told before it ends", (_what, one, noteStep, [endStep, rule]) => {
+    const guardrails = new Guardrails({ hardStop: true });
+    for (let count = 1; count <= endStep; count++) {
+      const judgements = step(
+        times(40, (index) => one(count * 40 + index)),
+        guardrails,
+        count * 40,
+      );
+      expect([count, judgements.some(({ note }) => note !== undefined)]).toEqual([count, count >= noteStep]);
+      expect([count, end(judgements)?.[1]]).toEqual([count, count === endStep ? rule : undefined]);
+    }
+  });
+
+  it("count anew after a success among them", () => {
+    const guardrails = new Guardrails({ hardStop: true });
+    const failing = (count: number): Play[] => times(count, (index) => ({ input: { index }, status: "error" }));
+    const steps = times(20, () => ({})).map(() =>
+      step([...failing(3), { input: { is: "fine" }, output: { at: 1 } }, ...failing(3)], guardrails),
+    );
+    expect(steps.flat().filter(({ halt }) => halt?.rule === "tool-failures")).toEqual([]);
   });
 });
 
@@ -176,6 +211,7 @@ describe("the judgements of a turn", () => {
           .slice(0, cut)
           .entries()) {
           const repeats = whole[index]?.repeats;
+          resumed.stepBegins();
           // What is stored of a repeated result is its stub.
           resumed.replay(
             { callId: `c${index}`, name, input, traits },
