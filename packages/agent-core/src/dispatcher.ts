@@ -240,7 +240,7 @@ export class Dispatcher implements AsyncDisposable {
   async #follow(call: TurnCall): Promise<void> {
     const rejoin = async (back: TurnCall): Promise<void> => this.#place(back, await this.#adopt(back));
     const resume = (back: TurnCall, turn: SuspendedTurn): boolean => {
-      if (!this.#deps.body.resumes || this.#closing.signal.aborted) return false;
+      if (!this.#mayGoOn(turn) || this.#closing.signal.aborted) return false;
       this.#runnerOf(back.request.sessionId).resume(back, turn);
       return true;
     };

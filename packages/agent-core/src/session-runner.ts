@@ -1,4 +1,5 @@
 import { CodedError } from "@turnkeeper/kernel";
+import { unansweredCalls } from "@turnkeeper/state-store";
 import type {
   HandOver,
   OpenTurn,
@@ -199,7 +200,7 @@ export class SessionRunner {
 
   async #runOne(): Promise<void> {
     this.#hasOrphans = false;
-    const { store, host, scheduler, presence, runner } = this.#deps;
+    const { store, host, scheduler, presence, runner, body } = this.#deps;
     const { liveness, lease } = this.#options;
     const turnId = host.random.id();
     const clock = createProgressClock({ host });
@@ -211,7 +212,8 @@ export class SessionRunner {
         ...lease,
         waitMs: competeMs,
         signal: this.#acquiring.signal,
-        begin: { turnId, runnerId: runner.runnerId, resumes: this.#deps.body.resumes },
+        begin: { turnId, runnerId: runner.runnerId, resumes: body.resumes },
+        mayResume: (turn) => unansweredCalls(turn).length === 0 && (body.canResume?.(turn) ?? true),
         // Renewal needs evidence that the turn moves: a lease that is renewed for a stuck turn hides it.
         mayRenew: () => liveness === undefined || clock.hasEvidence(liveness.timeoutMs),
         onWaiting: (view) => {

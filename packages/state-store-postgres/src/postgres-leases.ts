@@ -1,4 +1,4 @@
-import { claim, firstWaiter, unansweredCalls, wantsTurn } from "@turnkeeper/state-store";
+import { claim, firstWaiter, mayResume, wantsTurn } from "@turnkeeper/state-store";
 import type {
   AcquireRequest,
   AcquireResult,
@@ -53,8 +53,7 @@ function admit(image: SessionImage, request: AcquireRequest): Admission {
     return { kind: "held", lease };
   const suspended = suspendedTurnOf(image);
   if (suspended) {
-    const mayResume = request.begin?.resumes === true && unansweredCalls(suspended).length === 0;
-    return { kind: mayResume ? "resumes" : "suspended", turn: suspended };
+    return { kind: mayResume(suspended, request.begin) ? "resumes" : "suspended", turn: suspended };
   }
   const queue = queueOf(image, request.begin?.runnerId);
   if (!request.begin) {

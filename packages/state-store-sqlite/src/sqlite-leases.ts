@@ -1,4 +1,4 @@
-import { claim, firstWaiter, unansweredCalls, wantsTurn } from "@turnkeeper/state-store";
+import { claim, firstWaiter, mayResume, wantsTurn } from "@turnkeeper/state-store";
 import type {
   AcquireRequest,
   AcquireResult,
@@ -58,8 +58,7 @@ function admit(
     return { kind: "held", lease };
   const suspended = session && findSuspendedTurn(tx, session);
   if (suspended) {
-    const mayResume = request.begin?.resumes === true && unansweredCalls(suspended).length === 0;
-    return { kind: mayResume ? "resumes" : "suspended", turn: suspended };
+    return { kind: mayResume(suspended, request.begin) ? "resumes" : "suspended", turn: suspended };
   }
   const queue = session ? queueOf(tx, session) : [];
   if (!request.begin) {

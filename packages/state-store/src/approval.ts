@@ -7,8 +7,10 @@ import { notStarted, unknownOutcome } from "./entry.ts";
 import type { ToolBody, Usage } from "./entry.ts";
 import type { Grant } from "./identity.ts";
 import type { JsonValue } from "./json.ts";
-import type { HandOver } from "./lease.ts";
+import type { AcquireRequest, HandOver } from "./lease.ts";
 import type { EndRequest, OpenTurn, SettledTurn, StopRequest, SuspendedTurn, TurnRecord } from "./turn.ts";
+
+type Begin = NonNullable<AcquireRequest["begin"]>;
 
 export type CallDecision = "allow" | "deny";
 
@@ -97,6 +99,11 @@ export type AnswerResult =
 /** The calls that keep a turn waiting: nobody has decided on them yet, or their subagents have not ended. */
 export function unansweredCalls({ approvals = [] }: Pick<OpenTurn, "approvals">): readonly AskedCall[] {
   return approvals.filter(({ answer, child }) => (child ? child.endedAtMs : answer) === undefined);
+}
+
+/** Whether a request for a free session goes on with its suspended turn. Pure. */
+export function mayResume(turn: SuspendedTurn, { resumes = false }: Pick<Begin, "resumes"> = {}): boolean {
+  return unansweredCalls(turn).length === 0 && (typeof resumes === "string" ? resumes === turn.turnId : resumes);
 }
 
 /** Whether a result that a suspended turn waits for has not come in time. */

@@ -96,6 +96,7 @@ export {
   hasBeenSuspended,
   isOverdue,
   leftChild,
+  mayResume,
   overdueStop,
   resultOfOpenCall,
   unansweredCalls,

@@ -51,9 +51,10 @@ export interface AcquireRequest {
   /**
    * Begins a turn in the same transaction, with the oldest input that this runner may run. Taking an input writes its
    * user entry (`takenEntry`): a message that reached a turn is in the transcript, once. With `resumes` a suspended turn
-   * whose calls are all answered is resumed instead, ahead of everything that waits: it came before.
+   * whose calls are all answered is resumed instead, ahead of everything that waits: it came before. With a turn's id that
+   * one is, and no other.
    */
-  readonly begin?: { readonly turnId: string; readonly runnerId: string; readonly resumes?: boolean };
+  readonly begin?: { readonly turnId: string; readonly runnerId: string; readonly resumes?: boolean | string };
 }
 
 export type AcquireResult =

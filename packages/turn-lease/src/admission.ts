@@ -1,5 +1,5 @@
 import { CodedError } from "@turnkeeper/kernel";
-import type { AcquireResult, Grant, Holder, LeaseView, StoreErrorCode } from "@turnkeeper/state-store";
+import type { AcquireResult, Grant, Holder, LeaseView, StoreErrorCode, SuspendedTurn } from "@turnkeeper/state-store";
 import type { TurnLeaseDeps, TurnLeaseResult } from "./acquire.ts";
 import { instantOf } from "./belief.ts";
 import type { Instant } from "./belief.ts";
@@ -32,7 +32,8 @@ const unknownOutcomesMax = 3;
  *   the store answers   what follows
  *   granted             a lease; freed again where nobody wants it any more
  *   held                judged; taken if dead or leaked, else waited for: a wake-up, or a look every `pollMs`
- *   suspended           the turn waits for approval: asked again after a wake-up, or in a while
+ *   suspended           the turn waits for approval: asked again after a wake-up, or in a while; at once, for that turn,
+ *                       where this process can go on with it
  *   behind              the head of the queue is woken, or taken out of it if it is gone
  *   busy                asked again soon: no refusal, no notice
  *   unknown outcome     asked again under the same holder id
@@ -53,6 +54,8 @@ export class Admission {
   #isAborted = false;
   /** A turn may be beginning: then its owner has to be told, whatever else happens. */
   #mayBegin = false;
+  /** The suspended turn that is to go on. */
+  #resumes: string | undefined;
   #isGranted = false;
 
   constructor(deps: TurnLeaseDeps, sessionId: string, options: ResolvedTurnLeaseOptions) {
@@ -99,6 +102,7 @@ export class Admission {
       if (answer.kind === "granted") return await this.#granted(answer);
       if (answer.kind === "nothing-to-run") return this.#told("nothing-to-run");
       if (answer.kind === "suspended") {
+        if (this.#goesOnWith(answer.turn)) continue;
         this.#waiting.refused(undefined, answer.turn);
         if (!(await this.#rest(suspendedPollMs))) return this.#told("busy");
         continue;
@@ -119,6 +123,21 @@ export class Admission {
     return this.#told("aborted");
   }
 
+  /** Answers whether the store is to be asked anew, for this turn. */
+  #goesOnWith(turn: SuspendedTurn): boolean {
+    const { begin, mayResume } = this.#options;
+    const wanted = begin?.resumes && mayResume?.(turn) ? turn.turnId : undefined;
+    const isNews = wanted !== undefined && wanted !== this.#resumes;
+    this.#resumes = wanted;
+    return isNews;
+  }
+
+  /** Who may not go on with just any turn asks for one that it has seen. */
+  get #begin(): ResolvedTurnLeaseOptions["begin"] {
+    const { begin, mayResume } = this.#options;
+    return begin && mayResume ? { ...begin, resumes: this.#resumes ?? false } : begin;
+  }
+
   #told(kind: "busy" | "aborted" | "nothing-to-run"): TurnLeaseResult {
     const { elapsedMs: waitedMs, holder } = this.#waiting;
     return kind === "busy" && holder ? { kind, holder, waitedMs } : { kind, waitedMs };
@@ -127,7 +146,8 @@ export class Admission {
   /** Asks the store once. Absent: it has not answered, and is to be asked again. */
   async #ask(asked: Instant, reclaim: Reclaim | undefined): Promise<AcquireResult | undefined> {
     const { store } = this.#deps;
-    const { ttlMs, begin } = this.#options;
+    const { ttlMs } = this.#options;
+    const begin = this.#begin;
     this.#sent ??= asked;
     this.#mayBegin = begin !== undefined;
     const facts = { sessionId: this.#sessionId, holder: this.#holder, ttlMs };

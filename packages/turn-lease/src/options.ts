@@ -26,6 +26,11 @@ export interface TurnLeaseOptions {
    * with a suspended turn whose calls are all answered instead.
    */
   readonly begin?: AcquireRequest["begin"];
+  /**
+   * Whether this process can go on with a suspended turn now: its calls are answered, and it has what they need. Only
+   * where `begin` resumes; a turn with which it cannot stays in the way, for whoever can. Default: with each.
+   */
+  readonly mayResume?: (turn: SuspendedTurn) => boolean;
   /** Whether there is evidence that the turn moves. `false` withholds a renewal, silently and reversibly. Default: yes. */
   readonly mayRenew?: () => boolean;
   /** Told at the first refusal and then at growing intervals. */
@@ -39,6 +44,7 @@ export interface ResolvedTurnLeaseOptions extends Readonly<Durations> {
   readonly marginMs: number;
   readonly signal: AbortSignal | undefined;
   readonly begin: AcquireRequest["begin"];
+  readonly mayResume: ((turn: SuspendedTurn) => boolean) | undefined;
   readonly mayRenew: () => boolean;
   readonly onWaiting: ((view: WaitingView) => void) | undefined;
 }
@@ -57,7 +63,14 @@ export const turnLeaseDefaults: Readonly<Durations> = Object.freeze({
 /** A renewal may be late by a slot of the scheduler; the margin is never smaller than that. */
 const renewalLatenessMs = 50;
 
-const knownOptions = new Set([...Object.keys(turnLeaseDefaults), "signal", "begin", "mayRenew", "onWaiting"]);
+const knownOptions = new Set([
+  ...Object.keys(turnLeaseDefaults),
+  "signal",
+  "begin",
+  "mayResume",
+  "mayRenew",
+  "onWaiting",
+]);
 
 function invalid(option: string, expectation: string, value: unknown, mostMs?: number): CodedError<"OPTION_INVALID"> {
   const message = `acquireTurnLease: option ${option} must be ${expectation}, got ${String(value)}.`;
@@ -100,6 +113,7 @@ export function resolveTurnLeaseOptions(options: TurnLeaseOptions): ResolvedTurn
     pollMs: duration(options, "pollMs", 10),
     signal: options.signal,
     begin: options.begin,
+    mayResume: options.mayResume,
     mayRenew: options.mayRenew ?? (() => true),
     onWaiting: options.onWaiting,
   });

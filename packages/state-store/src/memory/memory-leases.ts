@@ -1,3 +1,4 @@
+import { mayResume } from "../approval.ts";
 import { wantsTurn } from "../child.ts";
 import { claim, firstWaiter } from "../decisions.ts";
 import type { Grant } from "../identity.ts";
@@ -44,8 +45,7 @@ export class MemoryLeases implements LeaseStore {
     const session = state.sessions.get(sessionId);
     const suspended = state.suspendedTurn(session);
     if (suspended) {
-      const mayResume = begin?.resumes === true && state.resumable(session) !== undefined;
-      return { kind: mayResume ? "resumes" : "suspended", turn: suspended };
+      return { kind: mayResume(suspended, begin) ? "resumes" : "suspended", turn: suspended };
     }
     const queue = state.queueOf(session);
     if (!begin) {

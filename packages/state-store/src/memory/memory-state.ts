@@ -6,7 +6,7 @@ import type { Host } from "@turnkeeper/kernel";
 import { wantsTurn } from "../child.ts";
 import { firstWaiter, nowOf, standingOf, withPredecessor } from "../decisions.ts";
 import type { BootInstant, QueuedInput } from "../decisions.ts";
-import { endByStop, resultOfOpenCall, unansweredCalls } from "../approval.ts";
+import { endByStop, resultOfOpenCall } from "../approval.ts";
 import { callsOf, takenEntry } from "../entry.ts";
 import type { EntryDraft } from "../entry.ts";
 import type { Grant, Holder } from "../identity.ts";
@@ -285,12 +285,7 @@ export class MemoryState {
     return turn?.state === "suspended" ? turn : undefined;
   }
 
-  /** The suspended turn goes on under a new grant; undefined while it waits for answers. */
-  resumable(session: SessionRow | undefined): SuspendedTurn | undefined {
-    const turn = this.suspendedTurn(session);
-    return turn && unansweredCalls(turn).length === 0 ? turn : undefined;
-  }
-
+  /** The suspended turn goes on under a new grant. */
   resume(session: SessionRow, turn: SuspendedTurn, fencingToken: number, holder: Holder): RunningTurn {
     const { sessionId, turnId, startedAtMs, approvals } = turn;
     const running: RunningTurn = {

@@ -530,7 +530,7 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
   {
     id: "suspended-session-given-away",
     file: "sqlite-leases",
-    find: 'return { kind: mayResume ? "resumes" : "suspended", turn: suspended };',
+    find: 'return { kind: mayResume(suspended, request.begin) ? "resumes" : "suspended", turn: suspended };',
     replace: 'return { kind: "resumes", turn: suspended };',
     guards: "7.19",
     tests: ["conformance"],

@@ -305,7 +305,9 @@ export const approvalCases: readonly ConformanceCase[] = [
       await decide(store, "call-2", "deny");
       const again = await reopen();
       assert.equal((await changesNothing(again, () => ask(again, "b"))).kind, "suspended");
-      const granted = await ask(again, "b", resuming("b"));
+      const other = { begin: { ...beginOf("b"), resumes: "turn-other" } };
+      assert.equal((await changesNothing(again, () => ask(again, "b", other))).kind, "suspended", "another was meant");
+      const granted = await ask(again, "b", { begin: { ...beginOf("b"), resumes: turnId } });
       assert.ok(granted.kind === "granted", `the turn was to be resumed: ${granted.kind}`);
       assertGrew("the fencing token", grant.fencingToken, granted.fencingToken);
       assert.deepEqual([granted.resumed?.turnId, granted.input?.inputId], [turnId, "input-a"]);
