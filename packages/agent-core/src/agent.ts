@@ -275,7 +275,7 @@ export async function createAgent(deps: AgentDeps, options: AgentOptions = {}): 
     },
     compact: (sessionId) => dispatcher.runWithoutInput(sessionId, compactionByHand(parts, resolved)),
     answer: (sessionId, callId, answer) => dispatcher.answer(sessionId, callId, answer),
-    context: (sessionId) => readContextUsage(parts, resolved.compaction, checkedSessionId(sessionId)),
+    context: (sessionId) => readContextUsage(parts, resolved, checkedSessionId(sessionId)),
     stop: (sessionId, stopOptions) => dispatcher.stop(sessionId, stopOptions),
     runWaiting: async ({ sessionCount = 100, onRoom } = {}) =>
       dispatcher.runWaiting(checkedCount(sessionCount), onRoom),

@@ -4,7 +4,7 @@ import { cacheScope } from "@turnkeeper/models";
 import type { CacheConversation, ResolvedModel } from "@turnkeeper/models";
 import type { StateStore, Usage } from "@turnkeeper/state-store";
 import { contextLimits } from "./compaction/context-limits.ts";
-import { estimateTokens } from "./compaction/token-estimate.ts";
+import { overheadTokens } from "./compaction/token-estimate.ts";
 import { TurnCompaction } from "./compaction/turn-compaction.ts";
 import type { ModelSettings } from "./call-settings.ts";
 import type { Conversation } from "./conversation.ts";
@@ -107,7 +107,7 @@ export class AnsweringModel {
       {
         contextTimeoutMs: compaction.contextTimeoutMs,
         modelAttempts,
-        overheadTokens: () => estimateTokens(system + JSON.stringify(this.#declarations)),
+        overheadTokens: () => overheadTokens(system, this.#declarations),
       },
       contextLimits(this.#model.contextWindowTokens, compaction.threshold),
       this.#scope,

@@ -1,7 +1,10 @@
 import type { ResolvedModel } from "@turnkeeper/models";
 import type { CompactionHealth, Entry, EntryBody, StateStore } from "@turnkeeper/state-store";
 import { contextLimits } from "./compaction/context-limits.ts";
-import { entryTokens, plausibleTokens } from "./compaction/token-estimate.ts";
+import { entryTokens, overheadTokens, plausibleTokens } from "./compaction/token-estimate.ts";
+import type { ResolvedAgentOptions } from "./options.ts";
+import { declarationOf } from "./tool-input.ts";
+import type { ToolSet } from "./tool-input.ts";
 
 /** How full a session's context is, for people: nothing is decided by it. */
 export interface ContextUsage {
@@ -13,7 +16,8 @@ export interface ContextUsage {
   readonly usedTokens: number;
   /**
    * What `usedTokens` starts from: what the provider counted at the first answer of the last turn, or else at the last
-   * answer; the rest is estimated. `estimate`: nothing was counted since the context was last shortened.
+   * answer; the rest is estimated. `estimate`: nothing was counted since the context was last shortened, and instructions
+   * and tools, which are in every count of a provider's, are estimated too.
    */
   readonly anchor: "turn-base" | "last-response" | "estimate";
   readonly windowTokens?: number;
@@ -67,7 +71,7 @@ function usedFrom(
   return Math.max(0, tokens - staleTokens) + since;
 }
 
-function usedTokensOf(entries: readonly Entry[]): Pick<ContextUsage, "usedTokens" | "anchor"> {
+function usedTokensOf(entries: readonly Entry[], overhead: () => number): Pick<ContextUsage, "usedTokens" | "anchor"> {
   const newestAnswer = entries.findLast(({ body }) => body.role === "assistant");
   const measured = measuredAnswers(entries);
   const firstOfTurn = entries.find(({ body, turnId }) => body.role === "assistant" && turnId === newestAnswer?.turnId);
@@ -75,13 +79,13 @@ function usedTokensOf(entries: readonly Entry[]): Pick<ContextUsage, "usedTokens
   const last = measured.at(-1);
   if (base) return { usedTokens: usedFrom(base, entries, newestAnswer), anchor: "turn-base" };
   if (last) return { usedTokens: usedFrom(last, entries, newestAnswer), anchor: "last-response" };
-  return { usedTokens: entries.reduce((sum, { body }) => sum + entryTokens(body), 0), anchor: "estimate" };
+  return { usedTokens: entries.reduce((sum, { body }) => sum + entryTokens(body), overhead()), anchor: "estimate" };
 }
 
 /** Reads how full a session's context is, as the model of `deps` would be asked with it. Reads the whole context. */
 export async function readContextUsage(
-  { store, model }: { readonly store: StateStore; readonly model: ResolvedModel },
-  { threshold }: { readonly threshold: number | undefined },
+  { store, model, tools }: { readonly store: StateStore; readonly model: ResolvedModel; readonly tools: ToolSet },
+  { system = "", compaction: { threshold } }: Pick<ResolvedAgentOptions, "system" | "compaction">,
   sessionId: string,
 ): Promise<ContextUsage> {
   const { entries, revision, compactionCount } = await store.transcript.load(sessionId);
@@ -96,7 +100,7 @@ export async function readContextUsage(
     modelId: model.id,
     revision,
     entryCounts,
-    ...usedTokensOf(entries),
+    ...usedTokensOf(entries, () => overheadTokens(system, [...tools.values()].map(declarationOf))),
     ...(windowTokens === undefined ? {} : { windowTokens }),
     thresholdTokens,
     compactionCount,

@@ -99,6 +99,18 @@ describe("how full a context is, for people", () => {
     expect(await agent.context("s")).toMatchObject({ anchor: "turn-base", usedTokens: 710 });
   });
 
+  it("counts instructions and tools after a compaction too, as the decision to compact does", async () => {
+    const steps = [answer({ input: 50_000, output: 60 })];
+    const agent = await bench.agentOn(talkativeModel(steps, counted("S")), { system: "x".repeat(4000) }, [read]);
+    await bench.finished(agent.run("s", "go"));
+    await bench.finished(agent.compact("s"));
+    const { anchor, usedTokens } = await agent.context("s");
+    expect(anchor).toBe("estimate");
+    // 4,000 letters are about 1,000 tokens, the declared tool some more, the summary fewer than 100.
+    expect(usedTokens).toBeGreaterThan(1020);
+    expect(usedTokens).toBeLessThan(1200);
+  });
+
   it("tells of a cool-down and of what failed", async () => {
     const failing: ScriptedStep = {
       fail: new CodedError("MODEL_BAD_RESPONSE", "No JSON.", { context: { retryable: false } }),

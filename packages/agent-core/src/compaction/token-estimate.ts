@@ -10,6 +10,11 @@ export function estimateTokens(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / bytesPerToken);
 }
 
+/** What goes with every request beside the conversation: the instructions, and the tools as they are declared. */
+export function overheadTokens(system: string, declarations: readonly unknown[]): number {
+  return estimateTokens(declarations.length === 0 ? system : system + JSON.stringify(declarations));
+}
+
 function partTokens(part: AssistantPart): number {
   switch (part.type) {
     case "text":
