@@ -1,6 +1,14 @@
-import type { Grant, LeaseView, OpenTurnView, SettledTurn, SettleForeignResult } from "@turnkeeper/state-store";
+import type {
+  Grant,
+  LeaseView,
+  OpenTurn,
+  OpenTurnView,
+  SettledTurn,
+  SettleForeignResult,
+} from "@turnkeeper/state-store";
+import { stopOfParent } from "./delegation/orphaned-child.ts";
 import { processMarkerOf } from "./process-marker.ts";
-import { stopOverdue } from "./stop.ts";
+import { requestStop, stopOverdue } from "./stop.ts";
 import type { TurnDeps } from "./turn-machinery.ts";
 
 export type ReapDeps = Pick<TurnDeps, "store" | "presence" | "endProcesses">;
@@ -22,8 +30,8 @@ export async function deadGrantOf(deps: Pick<ReapDeps, "presence">, lease: Lease
 }
 
 /**
- * Settles turns whose holder is dead or whose lease expired, and those whose caller never brought the results of its
- * calls, each in one transaction that is conditional on the grant
+ * Settles turns whose holder is dead or whose lease expired, those whose caller never brought the results of its calls, and
+ * children whose parent was stopped hard by somebody who died before they were, each in one transaction that is conditional on the grant
  * that was judged; a turn that moved on meanwhile is left alone. Safe to run anywhere, at any time. Rejects with what
  * failed first, after every other turn was seen to.
  */
@@ -42,8 +50,19 @@ export async function reapTurns(deps: ReapDeps, sessionId?: string): Promise<rea
   return settled;
 }
 
+/** Takes a hard stop down to a child whose parent ended by it, where whoever stopped the parent did not come to it. */
+async function stopLeftChild(deps: ReapDeps, turn: OpenTurn): Promise<SettledTurn | undefined> {
+  if (turn.stop?.hard) return undefined;
+  const { sessionId, fencingToken } = turn;
+  const stop = await stopOfParent(deps.store, turn);
+  const stopped = stop && (await requestStop(deps, sessionId, { ...stop, fencingToken }));
+  return stopped?.kind === "stopped" ? stopped.settled : undefined;
+}
+
 async function reapTurn(deps: ReapDeps, { turn, lease, isOverdue }: OpenTurnView): Promise<SettledTurn | undefined> {
   if (isOverdue) return stopOverdue(deps, turn.sessionId);
+  const left = await stopLeftChild(deps, turn);
+  if (left) return left;
   if (!lease || lease.fencingToken !== turn.fencingToken) return undefined;
   const grant = await deadGrantOf(deps, lease);
   if (!grant) return undefined;

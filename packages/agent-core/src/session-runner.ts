@@ -15,6 +15,7 @@ import { createProgressClock } from "@turnkeeper/turn-liveness";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
 import type { TurnInterrupt } from "@turnkeeper/interrupt";
 import { settingsOf, traceParentOf } from "./call-settings.ts";
+import { stopOfParent } from "./delegation/orphaned-child.ts";
 import type { CallSettings } from "./call-settings.ts";
 import type { TurnEventBody } from "./events.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
@@ -23,6 +24,7 @@ import { onBehalfOf } from "./reentry.ts";
 import { reportDefect } from "./defect.ts";
 import { withKnownOutcome } from "./unknown-outcome.ts";
 import { requestStop } from "./stop.ts";
+import type { StopRequestOptions } from "./stop.ts";
 import type { StopOptions, TurnCall } from "./turn-call.ts";
 import { conductTurn } from "./turn-machinery.ts";
 import type { ConductedTurn, TurnDeps, TurnEnding, TurnPause, TurnScope } from "./turn-machinery.ts";
@@ -245,6 +247,7 @@ export class SessionRunner {
     }
     const calls = this.#waiting.take(input.inputId);
     const parent = await this.#parentOf(calls, resumed);
+    const left = resumed && (await this.#stopOfParent(parent));
     const told = new ToldTurn(this.#deps, { sessionId: this.#sessionId, turnId }, calls);
     const { emit } = told;
     const conducted = await conductTurn(
@@ -258,6 +261,7 @@ export class SessionRunner {
         onInterrupt: (interrupt) => {
           this.#current = { inputId: input.inputId, interrupt };
           if (this.#closing === "stopping") this.#shutDown(interrupt);
+          if (left) void interrupt.interrupt(left);
           const begun = { fencingToken: lease.fencingToken, ...(resumed ? { resumes: true as const } : {}) };
           told.started(interrupt, begun, traceParentOf(input.settings));
           // Whoever else waits here waits for this turn now.
@@ -313,6 +317,17 @@ export class SessionRunner {
     if (parent || !resumed) return parent;
     const session = await this.#deps.store.sessions.read(this.#sessionId).catch(reportDefect);
     return session?.parent;
+  }
+
+  /** A child that goes on here may have been left by a stop that its parent had. */
+  async #stopOfParent(parent: ParentCall | undefined): Promise<StopRequestOptions | undefined> {
+    if (!parent) return undefined;
+    try {
+      return await stopOfParent(this.#deps.store, { sessionId: this.#sessionId, parent });
+    } catch (error) {
+      reportDefect(error);
+      return undefined;
+    }
   }
 
   /** Orphans, or our own next input: nobody else was woken for them. */

@@ -51,7 +51,7 @@ function wakeThose(deps: Pick<TurnDeps, "presence">, sessionId: string, result: 
 
 /**
  * Takes a hard stop that ended a suspended turn down to the subagents that it still waited for. After that end, so that
- * theirs cannot let it go on; one that cannot be stopped waits on, and its end is told as any other.
+ * theirs cannot let it go on; one that is not reached, since this process dies first, is stopped by whoever finds it.
  */
 export async function stopChildren(
   deps: Pick<TurnDeps, "store" | "presence">,
