@@ -175,9 +175,12 @@ function loopBody(
   const silenceMs = parts.model.silenceMs ?? options.liveness?.timeoutMs ?? 600_000;
   return {
     resumes: true,
-    // What was brought a result of, or is not to run, needs no tool here.
+    // What was brought a result of needs no tool here, and what its caller runs is declared with the input.
     canResume: ({ approvals = [] }) =>
-      approvals.every(({ name, answer }) => answer?.output !== undefined || parts.tools.has(name)),
+      approvals.every(
+        ({ name, answer, resultUntilMs }) =>
+          answer?.output !== undefined || resultUntilMs !== undefined || parts.tools.has(name),
+      ),
     run: async (scope, start) => {
       reviews.cancel(scope.sessionId);
       const { conversation, soFar } = await conversations.upTo(start.input, start.revision);
