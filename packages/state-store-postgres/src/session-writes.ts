@@ -11,6 +11,7 @@
  * | --- | --- |
  * | a version | it is committed, and the next call may begin from it |
  * | nothing: the version had moved on | a fresh image, decided anew |
+ * | that its queue of notifications is full | a fresh image, decided anew, which wakes nobody: waiters look |
  * | the key of an entry is there already | a fresh image with that key, decided anew |
  * | nothing at all | a fresh image; with the attempt's name: its answer; without: decided anew |
  * | the names reach no longer back to it | decided anew where that is harmless; else STORE_IO: it is not known whether it was written |
@@ -175,12 +176,17 @@ export class SessionWrites {
   }
 
   /** The statement that stores an image, with those of other sessions that its call has changed. */
-  #saving(image: SessionImage, receipt: string): readonly [text: string, values: readonly unknown[]] {
+  #saving(
+    image: SessionImage,
+    receipt: string,
+    isSilent: boolean,
+  ): readonly [text: string, values: readonly unknown[]] {
     const { schema } = this.#server;
     const changesOf = (one: SessionImage): object => ({
       lock_timeout: lockTimeout,
       runner_ttl_ms: this.#runnerTtlMs,
       ...one.changes,
+      ...(isSilent ? { rings: undefined } : {}),
     });
     const others = image.changedOthers;
     if (others.length === 0) {
@@ -196,12 +202,18 @@ export class SessionWrites {
   async #save<T>(run: CallRun<T>, image: SessionImage, answer: T | Numbered<T>): Promise<Saved> {
     const receipt = run.nextReceipt();
     try {
-      const [row] = await this.#server.once<{ saved: SavedSession | null }>(...this.#saving(image, receipt));
+      const [row] = await this.#server.once<{ saved: SavedSession | null }>(
+        ...this.#saving(image, receipt, run.isSilent),
+      );
       return row?.saved ? { kind: "saved", saved: row.saved } : { kind: "again" };
     } catch (error) {
       if (!(error instanceof StatementFailed)) throw error;
       if (error.phase === "answer") run.sent.set(receipt, { version: image.version, answer });
       if (codeOf(error.cause) === movedOn) return { kind: "again" };
+      if (codeOf(error.cause) === limitExceeded && !run.isSilent) {
+        run.isSilent = true;
+        return { kind: "again" };
+      }
       if (codeOf(error.cause) === "23505" && constraintOf(error.cause) === "entry_key") return { kind: "again" };
       throw error;
     }
@@ -211,11 +223,16 @@ export class SessionWrites {
 /** What `save_sessions` raises where one of several sessions is no longer as it was read. */
 const movedOn = "TK001";
 
+/** Among other things the queue of notifications is full: somebody who listens stands still in a transaction. */
+const limitExceeded = "54000";
+
 /** One call on its way: what it reads, and what it has sent without an answer. */
 class CallRun<T> {
   readonly call: SessionCall<T>;
   readonly reading: Reading = new Reading();
   readonly sent: Map<string, Attempt<T>> = new Map();
+  /** Wakes nobody: a wake-up is a hint, and no write fails for it. */
+  isSilent = false;
   readonly #id: string;
   #attemptCount = 0;
   #mayUseKept = true;

@@ -1,4 +1,5 @@
 import { systemHost } from "@turnkeeper/kernel";
+import { verifyRecords } from "@turnkeeper/state-store";
 import type { StateStore } from "@turnkeeper/state-store";
 import type { PostgresStore, WakeUps } from "@turnkeeper/state-store-postgres";
 import pg from "pg";
@@ -92,6 +93,34 @@ describe.skipIf(noServer)("wake-ups", () => {
       await store.turns.end({ grant, turnId, outcome: "answered", release: true });
     }
     expect(await heardUntilNow(store, heard)).toEqual([]);
+  });
+
+  test("that the server has no room for keep no write from being stored", async () => {
+    const schema = freshSchema();
+    const store = await openHandle(serverUrl, { schema });
+    const { grant, turnId } = await startTurn(store, "a");
+    await offer(store, "input-b");
+    // What every commit that notifies is answered while somebody who listens stands still in a transaction, and the queue
+    // is full of what he has not read: of so many gigabytes that a test cannot fill it.
+    const admin = new pg.Client({ connectionString: serverUrl });
+    await admin.connect();
+    onTestFinished(() => admin.end());
+    const { rows } = await admin.query<{ text: string }>({
+      text: "SELECT pg_get_functiondef(to_regproc($1)) AS text",
+      values: [`"${schema}".save_session`],
+    });
+    const full = "RAISE EXCEPTION 'too many notifications in the NOTIFY queue' USING ERRCODE = '54000';";
+    const text = rows[0]?.text.replace(/PERFORM pg_notify\(.*?\);/, full) ?? "";
+    expect(text).toContain(full);
+    await admin.query(text);
+
+    const stop = { hard: false, reason: "user-stop", by: "test" } as const;
+    expect((await store.turns.requestStop("session-1", stop)).kind).toBe("requested");
+    const end = await store.turns.end({ grant, turnId, outcome: "interrupted", release: true });
+    expect(end.kind).toBe("ended");
+    expect((await store.inbox.read("session-1", "input-b"))?.state).toBe("pending");
+    const records = await store.sessions.records("session-1");
+    expect(records && verifyRecords(records)).toEqual([]);
   });
 
   test("come again on another connection once theirs was cut", async () => {

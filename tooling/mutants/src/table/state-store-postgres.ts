@@ -89,6 +89,15 @@ export const stateStorePostgresMutations: readonly Mutation[] = mutationsOf("sta
     only: "wake-ups reach another process",
   },
   {
+    id: "write-that-fails-for-its-wake-up",
+    file: "session-writes",
+    find: "if (codeOf(error.cause) === limitExceeded && !run.isSilent) {",
+    replace: 'if (codeOf(error.cause) === "" && !run.isSilent) {',
+    guards: "7.10",
+    tests: ["wake-ups"],
+    only: "wake-ups that the server has no room for",
+  },
+  {
     id: "renewal-not-durable",
     file: schema,
     find: "RETURNS boolean LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$\n",
