@@ -8,6 +8,8 @@ export interface PostgresServer {
   stop(): Promise<void>;
   /** Starts it again on its data, after `kill` or `stop`. */
   start(): Promise<void>;
+  /** A hot standby beside it, which follows asynchronously and can be promoted. */
+  startStandby(): Promise<PostgresServer>;
   /** Ends it and removes its data; closing twice is safe. */
   close(): Promise<void>;
 }

@@ -92,6 +92,7 @@ function endNow(pid) {
 }
 
 class Server {
+  #settings;
   #bin;
   #folder;
   #user;
@@ -105,6 +106,7 @@ class Server {
     this.#bin = bin;
     this.#folder = folder;
     this.#user = user;
+    this.#settings = settings;
     this.port = port;
     this.url = `postgres://postgres@127.0.0.1:${port}/postgres`;
     const all = {
@@ -115,6 +117,17 @@ class Server {
       ...settings,
     };
     this.#arguments = Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+  }
+
+  async startStandby() {
+    const folder = serverFolder(path.dirname(this.#folder), this.#user);
+    const from = `host=127.0.0.1 port=${this.port} user=postgres`;
+    execFileSync(
+      path.join(this.#bin, "pg_basebackup"),
+      ["-d", from, "-D", path.join(folder, "data"), "-R", "-X", "stream", "-c", "fast", "--no-sync"],
+      { stdio: "pipe", cwd: folder, ...this.#user },
+    );
+    return await started(new Server(this.#bin, folder, this.#user, await freePort(), this.#settings), folder);
   }
 
   async start() {
@@ -189,13 +202,18 @@ function fileOf(folder, user, name, text) {
   return file;
 }
 
+function serverFolder(parent, user) {
+  const folder = mkdtempSync(path.join(parent, "turnkeeper-pg-"));
+  chmodSync(folder, 0o755);
+  if (user.uid !== undefined) chownSync(folder, user.uid, user.gid);
+  return folder;
+}
+
 export async function startPostgres({ fsync = false, tls, admission, settings = {} } = {}) {
   const bin = findPostgres();
   if (bin === undefined) throw new Error("There are no binaries of PostgreSQL: install them, or set PG_BIN.");
   const user = runAs();
-  const folder = mkdtempSync(path.join(existsSync(inMemory) && !fsync ? inMemory : tmpdir(), "turnkeeper-pg-"));
-  chmodSync(folder, 0o755);
-  if (user.uid !== undefined) chownSync(folder, user.uid, user.gid);
+  const folder = serverFolder(existsSync(inMemory) && !fsync ? inMemory : tmpdir(), user);
   const data = path.join(folder, "data");
   execFileSync(
     path.join(bin, "initdb"),
@@ -210,7 +228,10 @@ export async function startPostgres({ fsync = false, tls, admission, settings = 
     own.ssl_key_file = fileOf(folder, user, "server.key", tls.key);
   }
   if (admission) own.hba_file = fileOf(folder, user, "admission.conf", admission);
-  const server = new Server(bin, folder, user, await freePort(), { ...own, ...settings });
+  return await started(new Server(bin, folder, user, await freePort(), { ...own, ...settings }), folder);
+}
+
+async function started(server, folder) {
   try {
     await server.start();
   } catch (error) {

@@ -168,6 +168,10 @@ DECLARE
   v_no bigint;
   v_clock double precision := clock_ms();
 BEGIN
+  -- A standby may be behind: of what it does not know nothing is decided, and it would take no write either.
+  IF pg_is_in_recovery() THEN
+    RAISE EXCEPTION 'a standby cannot tell what a write is to be decided on' USING ERRCODE = '25006';
+  END IF;
   SELECT session_no INTO v_no FROM session WHERE session_id = p_session_id;
   RETURN json_build_object(
     'clock_ms', v_clock,

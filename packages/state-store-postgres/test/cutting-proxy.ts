@@ -18,6 +18,8 @@ export interface CuttingProxy {
   readonly isCut: boolean;
   /** Cuts every connection, and refuses new ones while `refuses`. */
   cutAll(refuses: boolean): void;
+  /** Leads to another server of this machine from now on; what led to the last is cut. */
+  leadTo(serverPort: number): void;
   close(): Promise<void>;
 }
 
@@ -26,10 +28,11 @@ export async function startCuttingProxy(serverPort: number): Promise<CuttingProx
   const sockets = new Set<Socket>();
   let asked: { readonly marker: string; readonly cut: Cut; readonly onMade?: () => void } | undefined;
   let isRefusing = false;
+  let port = serverPort;
 
   const server = createServer((client) => {
     if (isRefusing) return void client.destroy();
-    const upstream = connect(serverPort, "127.0.0.1");
+    const upstream = connect(port, "127.0.0.1");
     let isMute = false;
     let isCutting = false;
     let onCut: (() => void) | undefined;
@@ -79,6 +82,10 @@ export async function startCuttingProxy(serverPort: number): Promise<CuttingProx
     },
     cutAll: (refuses) => {
       isRefusing = refuses;
+      for (const socket of sockets) socket.destroy();
+    },
+    leadTo: (nextPort) => {
+      port = nextPort;
       for (const socket of sockets) socket.destroy();
     },
     close: async () => {

@@ -98,6 +98,15 @@ export const stateStorePostgresMutations: readonly Mutation[] = mutationsOf("sta
     only: "wake-ups that the server has no room for",
   },
   {
+    id: "standby-believed",
+    file: schema,
+    find: "IF pg_is_in_recovery() THEN",
+    replace: "IF false THEN",
+    guards: "APPEND-3",
+    tests: ["failover"],
+    only: "a failover to a standby APPEND-3:",
+  },
+  {
     id: "renewal-not-durable",
     file: schema,
     find: "RETURNS boolean LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$\n",
