@@ -55,7 +55,9 @@ function readLine(socket: Socket, timers: Timers, timeMs: number, onLine: (line:
     disarm();
     onLine(line);
   };
-  const disarm = timers.after(timeMs, () => done(), { keepAlive: false });
+  // What came while this process was busy waits in the socket: it is read before its silence is judged.
+  const judge = (): void => void (disarm = timers.afterPoll(() => done()));
+  let disarm = timers.after(timeMs, judge, { keepAlive: false });
   socket.on("data", (chunk: Buffer) => {
     bytes = Buffer.concat([bytes, chunk]);
     const end = bytes.indexOf(10);
@@ -138,8 +140,7 @@ export async function askLiveness(timers: Timers, path: string, request: Livenes
       if (error.code === "ECONNREFUSED") settle({ kind: "refused" });
       else settle({ kind: error.code === "ENOENT" ? "absent" : "no-answer" });
     });
-    socket.on("connect", () => socket.write(`${JSON.stringify(request)}\n`));
-    readLine(socket, timers, answerTimeMs, (line) => {
+    const heard = (line: string | undefined): void => {
       const answer = parse(line);
       const instanceId = text(answer?.["instanceId"]);
       if (instanceId === undefined) return settle({ kind: "no-answer" });
@@ -153,6 +154,11 @@ export async function askLiveness(timers: Timers, path: string, request: Livenes
           ...(status ? { status } : {}),
         },
       });
+    };
+    // The kernel connects or refuses at once, so its time begins with the question.
+    socket.on("connect", () => {
+      socket.write(`${JSON.stringify(request)}\n`);
+      readLine(socket, timers, answerTimeMs, heard);
     });
   });
 }

@@ -5,6 +5,7 @@ import { createConnection, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemHost } from "@turnkeeper/kernel";
+import type { Timers } from "@turnkeeper/kernel";
 import { virtualHost } from "@turnkeeper/kernel/testing";
 import { openProcessPresence } from "@turnkeeper/turn-lease";
 import type { ProcessPresence } from "@turnkeeper/turn-lease";
@@ -166,6 +167,29 @@ test("an answer that is no answer proves nothing", async () => {
     expect(await askLiveness(systemHost.timers, path, { id: "x" })).toEqual({ kind: "no-answer" });
     await new Promise((resolve) => void server.close(resolve));
   }
+});
+
+test("a timer that runs before an answer that has come takes it for no silence; the time begins with the question", async () => {
+  const path = join(folder, "late.sock");
+  const answer = { instanceId: "i", active: true, woken: false };
+  let expire: (() => void) | undefined;
+  const after: Timers["after"] = (_ms, judge) => {
+    expire = judge;
+    return () => {};
+  };
+  const server = createServer((socket) => {
+    socket.once("data", () => {
+      socket.end(`${JSON.stringify(answer)}\n`);
+      // As after a callback that took long: what is due runs before what has come is read.
+      expire?.();
+    });
+  });
+  await new Promise<void>((resolve) => void server.listen(path, resolve));
+  const asking = askLiveness({ ...systemHost.timers, after }, path, {});
+  expect(expire).toBeUndefined();
+  expect(await asking).toEqual({ kind: "answered", answer });
+  expect(expire).toBeDefined();
+  await new Promise((resolve) => void server.close(resolve));
 });
 
 test("an answer of another instance than the one that was asked for says nothing of it", async () => {
