@@ -1,6 +1,6 @@
 import { virtualHost } from "@turnkeeper/kernel/testing";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ChatHistory } from "../src/chat/editing/chat-history.ts";
 import { KeyDecoder } from "../src/chat/editing/key-decoder.ts";
 import { LineEditing } from "../src/chat/editing/line-editing.ts";
@@ -155,6 +155,19 @@ describe("a line that is typed", () => {
     expect(terminal.screen).toEqual(["› /", "/resume /help /new /model"]);
     terminal.type("h");
     expect(terminal.screen).toEqual(["› /h"]);
+    editor.close();
+  });
+
+  it("the rest of a key that waits to be read makes a key of Escape, also where its time has run out", () => {
+    const { terminal, editor, host, lines } = bench();
+    editor.prompt();
+    terminal.type("ab");
+    const after = vi.spyOn(host.timers, "after");
+    terminal.type(escape);
+    // As behind a callback that took long: what is due comes before what is read.
+    for (const [, judge] of after.mock.calls) judge();
+    terminal.type("[Dx\r");
+    expect(lines).toEqual(["axb"]);
     editor.close();
   });
 

@@ -169,9 +169,10 @@ export class LineEditor implements LineInput {
     this.#cancelEscape = undefined;
     this.#takeAll(this.#decoder.decode(chunk));
     if (!this.#decoder.isWaiting || this.#isClosed) return;
-    this.#cancelEscape = this.#host.timers.after(escapeAloneMs, () => this.#takeAll(this.#decoder.flush()), {
-      keepAlive: false,
-    });
+    const { timers } = this.#host;
+    // What came while this process was busy waits to be read, and may be the rest of the key.
+    const judge = (): void => void (this.#cancelEscape = timers.afterPoll(() => this.#takeAll(this.#decoder.flush())));
+    this.#cancelEscape = timers.after(escapeAloneMs, judge, { keepAlive: false });
   }
 
   #takeAll(keys: readonly Key[]): void {
