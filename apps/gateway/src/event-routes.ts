@@ -62,11 +62,11 @@ export function eventRoutes({ store, host, live, streams }: GatewayParts): reado
     handle: async ({ params: { sessionId }, query, headers }, reply) => {
       const lastEventId = headers["last-event-id"];
       const start = startAfter(typeof lastEventId === "string" ? lastEventId : undefined, query.after);
-      streams.checkRoom();
+      using place = streams.place();
       await checkSession(store, sessionId);
       const reader = await SessionReader.open({ store, host, live }, sessionId, start);
       if (!reader) throw new Refusal(410, "event_gone", "The turn of that event is not in the store any more.");
-      await send(streams.open(reply), reader);
+      await send(place.open(reply), reader);
       return reply;
     },
   });

@@ -36,6 +36,12 @@ export interface EventStream {
   end(): void;
 }
 
+/** Room for one stream that is not open yet. */
+export interface StreamPlace extends Disposable {
+  /** Takes over the reply: its head leaves now, and from here on the stream is all there is to answer with. */
+  open(reply: FastifyReply): EventStream;
+}
+
 export interface EventStreamsDeps {
   readonly host: Host;
   readonly scheduler: Pick<PeriodicScheduler, "schedule">;
@@ -173,6 +179,7 @@ export class EventStreams {
   readonly #open = new Set<OpenStream>();
   readonly #telling = new Set<Promise<void>>();
   #heartbeat: PeriodicHandle | undefined;
+  #placeCount = 0;
   #droppedCount = 0;
 
   constructor(deps: EventStreamsDeps, options: EventStreamsOptions) {
@@ -189,16 +196,30 @@ export class EventStreams {
     return this.#droppedCount;
   }
 
-  /** Refuses with 429 where too many are open. To be asked before anything is stored for the request. */
-  checkRoom(): void {
-    if (this.#open.size < this.#options.streamCount) return;
-    throw new Refusal(429, "too_many_streams", `${this.#open.size} event streams are open; close one, or try later.`, {
-      headers: retryLater,
-    });
+  /**
+   * Keeps room for one stream, which its disposal gives back unless it was opened. To be taken before anything is stored
+   * for the request: throws a `Refusal` (429) where there is none.
+   */
+  place(): StreamPlace {
+    const count = this.#open.size + this.#placeCount;
+    if (count >= this.#options.streamCount)
+      throw new Refusal(429, "too_many_streams", `${count} event streams are open; close one, or try later.`, {
+        headers: retryLater,
+      });
+    this.#placeCount++;
+    let isKept = true;
+    const giveBack = (): void => {
+      if (isKept) this.#placeCount--;
+      isKept = false;
+    };
+    const open = (reply: FastifyReply): EventStream => {
+      giveBack();
+      return this.#openStream(reply);
+    };
+    return { open, [Symbol.dispose]: giveBack };
   }
 
-  /** Takes over the reply: its head leaves now, and from here on the stream is all there is to answer with. */
-  open(reply: FastifyReply): EventStream {
+  #openStream(reply: FastifyReply): EventStream {
     reply.hijack();
     const { raw } = reply;
     // The head leaves now: whoever waits for the first event knows already that it was accepted.

@@ -104,7 +104,7 @@ export async function startGateway(deps: GatewayDeps, options: GatewayOptions = 
   const { agent, store, host = systemHost, scheduler = sharedScheduler() } = deps;
   const presence = deps.presence ?? (await openProcessPresence({ host }));
   let closing: Promise<void> | undefined;
-  const calls = new OpenCalls({ agent, store, host }, resolved.limits);
+  const calls = new OpenCalls({ agent, host }, resolved.limits);
   const streams = new EventStreams({ host, scheduler }, resolved.limits);
   const loopDelay = new LoopDelay(scheduler);
   const storeFailures = new StoreFailures({ agent, calls, host }, ({ sessionId, turnId, reason: code, detail }) =>

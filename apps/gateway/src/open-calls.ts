@@ -1,7 +1,5 @@
-import type { Agent, RunOptions, Turn, TurnFinished } from "@turnkeeper/agent-core";
+import type { Agent, RunOptions, Turn, TurnEvent, TurnFinished } from "@turnkeeper/agent-core";
 import type { Host } from "@turnkeeper/kernel";
-import { wantsTurn } from "@turnkeeper/state-store";
-import type { OnBusy, StateStore } from "@turnkeeper/state-store";
 import { Refusal, retryLater } from "./refusal.ts";
 
 export interface OpenCallsLimits {
@@ -12,7 +10,6 @@ export interface OpenCallsLimits {
 
 export interface OpenCallsDeps {
   readonly agent: Agent;
-  readonly store: StateStore;
   readonly host: Host;
 }
 
@@ -23,9 +20,6 @@ export interface EndedCall {
 }
 
 const tooMany = (code: string, detail: string): Refusal => new Refusal(429, code, detail, { headers: retryLater });
-
-/** Policies whose calls do not stay: what they leave behind is the store's queue. */
-const leaves: ReadonlySet<OnBusy> = new Set<OnBusy>(["queue", "steer"]);
 
 /** The calls to `run` that have not ended: bounded before anything is stored for one more of them. */
 export class OpenCalls {
@@ -61,27 +55,35 @@ export class OpenCalls {
     return this.#refusedCount;
   }
 
-  /** Runs an input as the agent does. Throws a `Refusal` (429) where there is no room; then nothing was stored. */
+  /**
+   * Runs an input as the agent does, and answers once it is known to be stored, or not. Throws a `Refusal` (429) where
+   * there is no room, here or in the session's queue; then nothing was stored.
+   */
   async run(sessionId: string, input: string, options: RunOptions = {}): Promise<Turn> {
     try {
       this.#checkRoom(sessionId);
-      // A session that nobody else waits for here costs no look at its queue.
-      const mayPileUp = leaves.has(options.onBusy ?? "wait") || this.#bySession.has(sessionId);
-      if (mayPileUp) await this.#checkQueue(sessionId);
-      this.#checkRoom(sessionId);
+      return await this.#begin(sessionId, input, options);
     } catch (error) {
-      this.#refusedCount++;
+      if (error instanceof Refusal) this.#refusedCount++;
       throw error;
     }
+  }
+
+  async #begin(sessionId: string, input: string, options: RunOptions): Promise<Turn> {
     const begunAtMs = this.#deps.host.clock.monotonicMs();
-    const turn = this.#deps.agent.run(sessionId, input, options);
+    const { queueLength } = this.#limits;
+    const turn = this.#deps.agent.run(sessionId, input, { ...options, queueLengthMax: queueLength });
     this.#count++;
     this.#bySession.set(sessionId, (this.#bySession.get(sessionId) ?? 0) + 1);
     void turn.result.then((finished) => {
       this.#ended(sessionId);
       for (const listener of this.#listeners) listener({ finished, begunAtMs });
     });
-    return turn;
+    const events = turn[Symbol.asyncIterator]();
+    const first = await events.next();
+    if (!first.done && first.value.type === "turn.finished" && first.value.reason === "queue_full")
+      throw tooMany("session_queue_full", first.value.detail ?? "Too many inputs wait on this session; try later.");
+    return { ...turn, [Symbol.asyncIterator]: () => beginningWith(first, events) };
   }
 
   #ended(sessionId: string): void {
@@ -98,12 +100,21 @@ export class OpenCalls {
     if (ofSession >= callCountPerSession)
       throw tooMany("session_queue_full", `${ofSession} calls wait or run on this session; try later.`);
   }
+}
 
-  async #checkQueue(sessionId: string): Promise<void> {
-    const pending = await this.#deps.store.inbox.pending(sessionId);
-    // What children tell of their ends waits for the next turn and for nobody's room.
-    const waitingCount = pending.filter(wantsTurn).length;
-    if (waitingCount >= this.#limits.queueLength)
-      throw tooMany("session_queue_full", `${waitingCount} inputs wait on this session; try later.`);
-  }
+/** The events again, with the one that was read already. By hand: a generator costs four promises an event. */
+function beginningWith(
+  first: IteratorResult<TurnEvent, unknown>,
+  rest: AsyncIterator<TurnEvent, unknown>,
+): AsyncIterator<TurnEvent, unknown> {
+  let unread: IteratorResult<TurnEvent, unknown> | undefined = first;
+  return {
+    next: () => {
+      if (!unread) return rest.next();
+      const told = Promise.resolve(unread);
+      unread = undefined;
+      return told;
+    },
+    return: () => rest.return?.() ?? Promise.resolve({ done: true, value: undefined }),
+  };
 }

@@ -114,16 +114,16 @@ export function turnRoutes({ agent, calls, streams, store, host, live }: Gateway
         ...(Object.keys(settings).length === 0 ? {} : { settings }),
         approval: body.approval ?? (isStream ? "ask" : "deny"),
       };
-      if (isStream) streams.checkRoom();
+      using place = isStream ? streams.place() : undefined;
       const turn = await calls.run(params.sessionId, input, options);
       if (stopWhenGone) whenClientGone(reply, () => turn.stop({ by: "http client that went away" }));
-      if (!isStream) {
+      if (!place) {
         const finished = await turn.result;
         const refusal = refusalOfEnd(finished);
         if (refusal) throw refusal;
         return toldEnd(finished);
       }
-      await streams.told(sendCall(streams.open(reply), turn, { store, host, live }));
+      await streams.told(sendCall(place.open(reply), turn, { store, host, live }));
       return reply;
     },
   });

@@ -55,6 +55,31 @@ describe("more than there is room for is refused before it is stored", () => {
     await agent.idle();
   });
 
+  it("inputs of one session that come at once, as JSON, as events and in OpenAI's form: the queue has its length", async () => {
+    const limits = { queueLength: 5 };
+    const { url, store, agent } = await openGateway([{ silentAfter: "…" }], { limits });
+    const running = post(`${url}/v1/sessions/s/turns`, { input: "Hi" });
+    await until(async () => (await store.turns.running("s")).length > 0);
+    const queue = (accept: string): Promise<Response> =>
+      post(`${url}/v1/sessions/s/turns`, { input: "later", onBusy: "queue" }, { accept });
+    const answers = await Promise.all([
+      ...Array.from({ length: 20 }, () => queue("application/json")),
+      ...Array.from({ length: 20 }, () => queue("text/event-stream")),
+    ]);
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(5);
+    const refused = answers.filter(({ status }) => status !== 200);
+    expect(refused).toHaveLength(35);
+    for (const answer of refused) expect(await codeOf(answer)).toEqual([429, "5", "session_queue_full"]);
+    const chat = { model: agent.modelId, messages: [{ role: "user", content: "later" }], stream: true };
+    const said = await post(`${url}/v1/chat/completions`, chat, { "x-session-id": "s" });
+    expect([said.status, await said.json()]).toMatchObject([429, { error: { code: "session_queue_full" } }]);
+    expect(await store.inbox.pending("s")).toHaveLength(5);
+    const metrics = await (await fetch(`${url}/metrics`)).text();
+    expect(metrics).toContain("turnkeeper_calls_refused_total 36");
+    await agent.stop("s", { hard: true });
+    await running;
+  });
+
   it("and what children tell of their ends takes nobody's room", async () => {
     const { url, store, agent } = await openGateway([{ silentAfter: "…" }, { text: "queued" }], {
       limits: { queueLength: 1 },
@@ -87,6 +112,22 @@ describe("more than there is room for is refused before it is stored", () => {
       return again.status === 200;
     });
   });
+});
+
+it("of event streams that are asked for at once no more are opened than there is room for", async () => {
+  const { url } = await openGateway([{ text: "Hello." }], { limits: { streamCount: 3 } });
+  await post(`${url}/v1/sessions/s/turns`, { input: "Hi" });
+  const answers = await Promise.all(Array.from({ length: 20 }, () => openStream(`${url}/v1/sessions/s/events`)));
+  const open = answers.filter(({ status }) => status === 200);
+  expect(open).toHaveLength(3);
+  await Promise.all(answers.map(({ body }) => body?.cancel()));
+  const isGone = async (): Promise<boolean> => {
+    const answer = await openStream(`${url}/v1/sessions/none/events`);
+    return answer.status === 404;
+  };
+  await until(isGone);
+  // What was refused, and what was not found, keeps no room.
+  for (let count = 0; count < 5; count++) expect(await isGone()).toBe(true);
 });
 
 describe("a reader that takes nothing", () => {

@@ -53,6 +53,12 @@ export function unansweredStopEnd(holder: HolderView): CallEnd {
 /** Nothing became of the input; the same call may be made again. */
 export const sessionBusy: CallEnd = { outcome: "busy", reason: "session_busy", retryable: true };
 
+/** So many inputs wait for the session that nothing was stored. */
+export function queueFullEnd(waitingCount: number): CallEnd {
+  const detail = `${waitingCount} inputs wait on this session; try later.`;
+  return { outcome: "busy", reason: "queue_full", retryable: true, detail };
+}
+
 function heldBy(holder: HolderView, { instanceId }: Pick<Runner, "instanceId">): string {
   if (holder.instanceId === instanceId) return "held by this process, for another message";
   return `held by pid ${holder.pid} on ${holder.host}`;

@@ -18,6 +18,7 @@ export interface CallRequest {
   readonly deadlineMs: number | undefined;
   readonly approval: Approval;
   readonly settings?: JsonValue;
+  readonly queueLengthMax?: number;
   /** The call that the session is made for. */
   readonly parent?: ParentCall;
   /** Told that the turn is suspended, and that it goes on here. */
@@ -66,13 +67,19 @@ function checkedDuration(option: string, valueMs: number | undefined, leastMs: n
   throw new CodedError("OPTION_INVALID", message, { context: { option } });
 }
 
+function checkedQueueLength(count: number): number {
+  if (Number.isSafeInteger(count) && count >= 1) return count;
+  const message = `Run option queueLengthMax: expected a whole number of at least 1, got ${String(count)}.`;
+  throw new CodedError("OPTION_INVALID", message, { context: { option: "queueLengthMax" } });
+}
+
 /** Throws `INPUT_EMPTY`, `INPUT_TOO_LARGE`, `INPUT_ID_INVALID`, `SESSION_ID_INVALID` or `OPTION_INVALID`. */
 export function requestOfRun(
   { random }: Pick<Host, "random">,
   agent: ResolvedAgentOptions,
   run: RunOptions & { readonly sessionId: string; readonly input: string },
 ): CallRequest {
-  const { approval = "deny", settings } = run;
+  const { approval = "deny", settings, queueLengthMax } = run;
   checkedDuration("settings.resultWaitMs", settings?.resultWaitMs, 1);
   const kept = { ...settings, ...(approval === "allow" ? {} : { approval }) };
   return {
@@ -85,6 +92,7 @@ export function requestOfRun(
     deadlineMs: checkedDuration("deadlineMs", run.deadlineMs, 1),
     approval,
     ...(settings === undefined ? {} : { settings: storedSettings(kept, agent.inputBytesMax) }),
+    ...(queueLengthMax === undefined ? {} : { queueLengthMax: checkedQueueLength(queueLengthMax) }),
   };
 }
 

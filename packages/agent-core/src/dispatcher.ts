@@ -11,7 +11,7 @@ import type {
 } from "@turnkeeper/state-store";
 import { answerApproval } from "./answer-approval.ts";
 import type { ApprovalAnswer, ApprovalOutcome } from "./answer-approval.ts";
-import { endOfStoreFailure, refusedEnd, shutDownEnd } from "./call-end.ts";
+import { endOfStoreFailure, queueFullEnd, refusedEnd, shutDownEnd } from "./call-end.ts";
 import { reportDefect } from "./defect.ts";
 import type { TurnEvent } from "./events.ts";
 import { followInput } from "./follow.ts";
@@ -163,12 +163,17 @@ export class Dispatcher implements AsyncDisposable {
   /** Stores the input, and gives the call to whoever will bring it to its end. Never rejects. */
   async #start(call: TurnCall): Promise<void> {
     try {
-      const { sessionId, inputId, text, onBusy, parent, settings } = call.request;
-      const more = { ...(parent ? { parent } : {}), ...(settings === undefined ? {} : { settings }) };
+      const { sessionId, inputId, text, onBusy, parent, settings, queueLengthMax } = call.request;
+      const more = {
+        ...(parent ? { parent } : {}),
+        ...(settings === undefined ? {} : { settings }),
+        ...(queueLengthMax === undefined ? {} : { queueLengthMax }),
+      };
       const request = { sessionId, inputId, text, onBusy, runner: this.#runner, ...more };
       const offer = await offerInput({ ...this.#deps, closing: this.#closing.signal }, request);
       if (offer.kind === "busy")
         return call.finish(refusedEnd(offer.lease?.holder ?? offer.head?.runner, this.#runner, offer.suspended));
+      if (offer.kind === "full") return call.finish(queueFullEnd(offer.waitingCount));
       if (offer.kind === "conflict") {
         const detail = `Input id ${inputId} was used with other content in session ${sessionId}; nothing was stored.`;
         return call.finish({ outcome: "failed", reason: "input_id_conflict", detail });

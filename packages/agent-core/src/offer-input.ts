@@ -49,7 +49,7 @@ export async function passOverTheDead(
 export async function offerInput(deps: OfferDeps, request: OfferRequest): Promise<OfferResult> {
   const { host, store, closing } = deps;
   const offer = await withKnownOutcome(host, () => store.inbox.offer(request));
-  if (offer.kind === "conflict" || !isLeft(offer, request)) return offer;
+  if (offer.kind === "conflict" || offer.kind === "full" || !isLeft(offer, request)) return offer;
   const deadGrant = offer.lease && (await deadGrantOf(deps, offer.lease));
   if (offer.lease && !deadGrant) return offer;
   const mayBeFree = (await passOverTheDead(deps, request.sessionId)) || deadGrant !== undefined;

@@ -38,6 +38,11 @@ export interface RunOptions {
    * of an input that is known the first ones count. At most as many bytes as an input may have.
    */
   readonly settings?: CallSettings;
+  /**
+   * How many inputs of the session may wait in the store already, whoever sent them; behind more the call ends as `busy`,
+   * `queue_full`, and nothing is stored. Default: any number.
+   */
+  readonly queueLengthMax?: number;
   /** The input may be empty: the model is asked to go on from what the session has. Default false. */
   readonly goesOn?: boolean;
 }

@@ -46,6 +46,22 @@ describe("a busy session", () => {
     );
   });
 
+  it("behind the greatest number of inputs a call ends at once and stores nothing, however many are made at once", async () => {
+    const { answer } = await heldSession();
+    const { agent } = await bench.agent([{ text: "mine" }]);
+    expect(() => agent.run("s", "more", { queueLengthMax: 0 })).toThrow(/queueLengthMax: expected a whole number/);
+    const options = { onBusy: "queue", queueLengthMax: 2 } as const;
+    const turns = Array.from({ length: 5 }, () => agent.run("s", "later", options));
+    await bench.host.advance(20);
+    const ends = await Promise.all(turns.map(({ result }) => result));
+    expect(ends.map(({ outcome }) => outcome).toSorted()).toEqual(["busy", "busy", "busy", "queued", "queued"]);
+    const full = { reason: "queue_full", retryable: true, detail: "2 inputs wait on this session; try later." };
+    for (const end of ends.filter(({ outcome }) => outcome === "busy")) expect(end).toMatchObject(full);
+    expect(await bench.store.inbox.pending("s")).toHaveLength(2);
+    answer();
+    await bench.host.advance(2000);
+  });
+
   it("wait: gives up after its patience, says so, and leaves nothing that would run later", async () => {
     await heldSession();
     const { agent } = await bench.agent([{ text: "never" }]);

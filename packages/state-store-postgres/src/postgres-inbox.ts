@@ -11,7 +11,15 @@ import type {
   WithdrawResult,
 } from "@turnkeeper/state-store";
 import { checkParent, isUnbegun, tellParent } from "./child-sessions.ts";
-import { adoptInput, inputRecord, orphanInputs, pendingInput, queueOf, settleInput } from "./input-rows.ts";
+import {
+  adoptInput,
+  inputRecord,
+  orphanInputs,
+  pendingCount,
+  pendingInput,
+  queueOf,
+  settleInput,
+} from "./input-rows.ts";
 import type { InputRow } from "./input-rows.ts";
 import { toJson } from "./json-column.ts";
 import { isGrantOf } from "./lease-rows.ts";
@@ -43,7 +51,7 @@ function adopt(image: SessionImage, row: InputRow, known: InputRecord, runner: O
 }
 
 function offer(image: SessionImage, request: OfferRequest): OfferResult | Numbered<OfferResult> {
-  const { sessionId, inputId, text, onBusy, runner, parent, settings } = request;
+  const { sessionId, inputId, text, onBusy, runner, parent, settings, queueLengthMax = Infinity } = request;
   checkParent(image, parent);
   const lease = busyHolder(image, request);
   const suspended = suspendedTurnOf(image);
@@ -61,6 +69,8 @@ function offer(image: SessionImage, request: OfferRequest): OfferResult | Number
   if (row && known && !mayBeOfferedAgain(known))
     return { kind: "known", input: adopts ? adopt(image, row, known, runner) : known, ...told };
   if (isBusy && onBusy === "reject") return { kind: "busy", ...told, ...(head ? { head } : {}) };
+  const waitingCount = pendingCount(image);
+  if (waitingCount >= queueLengthMax) return { kind: "full", waitingCount };
 
   const delivery = leaves && onBusy === "steer" ? "steer" : "turn";
   image.touch(parent);

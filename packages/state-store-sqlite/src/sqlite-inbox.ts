@@ -1,4 +1,4 @@
-import { digestOf, firstWaiter } from "@turnkeeper/state-store";
+import { digestOf, firstWaiter, wantsTurn } from "@turnkeeper/state-store";
 import type {
   Grant,
   InboxStore,
@@ -41,7 +41,7 @@ function adopt(tx: Transaction, session: SessionRow, known: InputRecord, runner:
 }
 
 function offer(tx: Transaction, request: OfferRequest): OfferResult {
-  const { sessionId, inputId, text, onBusy, runner, parent, settings } = request;
+  const { sessionId, inputId, text, onBusy, runner, parent, settings, queueLengthMax = Infinity } = request;
   const lease = busyHolder(tx, request);
   const session = findSession(tx, sessionId);
   if (session && parent) checkParent(session, parent);
@@ -60,6 +60,8 @@ function offer(tx: Transaction, request: OfferRequest): OfferResult {
   if (session && known && !mayBeOfferedAgain(known))
     return { kind: "known", input: adopts ? adopt(tx, session, known, runner) : known, ...told };
   if (isBusy && onBusy === "reject") return { kind: "busy", ...told, ...(head ? { head } : {}) };
+  const waitingCount = queue.filter((queued) => wantsTurn(queued.input)).length;
+  if (waitingCount >= queueLengthMax) return { kind: "full", waitingCount };
 
   const target = session ?? ensureSession(tx, sessionId, parent);
   const input = offerInput(tx, target, {

@@ -78,6 +78,8 @@ export interface OfferRequest {
   readonly parent?: ParentCall;
   /** Kept with the input until it is settled, and opaque to the store. Of an input that is known the first ones stay. */
   readonly settings?: JsonValue;
+  /** Behind so many inputs that want a turn of this session nothing is stored. Default: as many as come. */
+  readonly queueLengthMax?: number;
 }
 
 /** Who has the session at the moment of an offer; both absent: nobody. */
@@ -101,7 +103,9 @@ export type OfferResult =
   /** The same id with other text: nothing stored, and the first input is untouched. */
   | { readonly kind: "conflict"; readonly input: InputRecord }
   /** `reject` on a busy session: nothing stored. `head` is the live waiter that made it busy, where no turn does. */
-  | ({ readonly kind: "busy"; readonly head?: PendingInput } & Occupation);
+  | ({ readonly kind: "busy"; readonly head?: PendingInput } & Occupation)
+  /** `queueLengthMax` inputs wait already: nothing stored. */
+  | { readonly kind: "full"; readonly waitingCount: number };
 
 export type WithdrawResult =
   | { readonly kind: "withdrawn" }

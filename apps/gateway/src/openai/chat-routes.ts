@@ -68,8 +68,7 @@ export function chatRoutes(parts: GatewayParts, answering: Answering): readonly 
     tellRefusal: tellOpenAi,
     handle: async ({ body, headers }, reply) => {
       const model = answeringModel(agent.modelId, body.model);
-      const isStream = body.stream ?? false;
-      if (isStream) streams.checkRoom();
+      using place = body.stream ? streams.place() : undefined;
       const { prompt_cache_key: cacheKey } = body;
       const asked = readHeaders(headers);
       const answer = await answering.begin({
@@ -88,10 +87,10 @@ export function chatRoutes(parts: GatewayParts, answering: Answering): readonly 
         created: Math.floor(host.clock.wallMs() / 1000),
         model,
       };
-      if (!isStream) return completionOf(head, answer, await wholeAnswer(answer));
+      if (!place) return completionOf(head, answer, await wholeAnswer(answer));
       const pieces = await begunStream(host, answer);
       const includeUsage = body.stream_options?.include_usage ?? false;
-      await streams.told(sendChunks(streams.open(reply), pieces, answer, head, includeUsage));
+      await streams.told(sendChunks(place.open(reply), pieces, answer, head, includeUsage));
       return reply;
     },
   });

@@ -94,8 +94,7 @@ export function responseRoutes(parts: GatewayParts, answering: Answering): reado
     tellRefusal: tellOpenAi,
     handle: async ({ body, headers: given }, reply) => {
       const model = answeringModel(agent.modelId, body.model);
-      const isStream = body.stream ?? false;
-      if (isStream) streams.checkRoom();
+      using place = body.stream ? streams.place() : undefined;
       const headers = readHeaders(given);
       const isStored = body.store ?? true;
       const conversation = conversationOfInput(body);
@@ -125,9 +124,9 @@ export function responseRoutes(parts: GatewayParts, answering: Answering): reado
         instructions: body.instructions ?? null,
         store: isStored,
       });
-      if (!isStream) return wholeResponse(answer, writer);
+      if (!place) return wholeResponse(answer, writer);
       const pieces = await begunStream(host, answer);
-      await streams.told(sendResponse(streams.open(reply), pieces, answer, writer));
+      await streams.told(sendResponse(place.open(reply), pieces, answer, writer));
       return reply;
     },
   });

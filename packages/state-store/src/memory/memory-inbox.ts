@@ -30,7 +30,7 @@ export class MemoryInbox implements InboxStore {
   }
 
   async offer(request: OfferRequest): Promise<OfferResult> {
-    const { sessionId, inputId, text, onBusy, runner, parent, settings } = request;
+    const { sessionId, inputId, text, onBusy, runner, parent, settings, queueLengthMax = Infinity } = request;
     checkParent(this.#state.sessions.get(sessionId), request);
     const lease = this.#holder(request);
     const suspended = this.#state.suspendedTurn(this.#state.sessions.get(sessionId));
@@ -39,13 +39,16 @@ export class MemoryInbox implements InboxStore {
     const digest = digestOf(text);
     if (known && known.digest !== digest) return { kind: "conflict", input: known };
 
-    const head = firstWaiter(this.#state.queueOf(this.#state.sessions.get(sessionId)), this.#state.now())?.input;
+    const queue = this.#state.queueOf(this.#state.sessions.get(sessionId));
+    const head = firstWaiter(queue, this.#state.now())?.input;
     const isBusy = lease !== undefined || suspended !== undefined || head !== undefined;
     const leaves = isBusy && (onBusy === "queue" || onBusy === "steer");
     const adopts = !isBusy || onBusy === "wait" || onBusy === "interrupt";
     if (known && !mayBeOfferedAgain(known))
       return { kind: "known", input: this.#adopt(known, adopts ? runner : undefined), ...told };
     if (isBusy && onBusy === "reject") return { kind: "busy", ...told, ...(head ? { head } : {}) };
+    const waitingCount = queue.filter((queued) => wantsTurn(queued.input)).length;
+    if (waitingCount >= queueLengthMax) return { kind: "full", waitingCount };
 
     const isNew = !this.#state.sessions.has(sessionId);
     const session = this.#state.ensureSession(sessionId);

@@ -294,4 +294,17 @@ export const childCases: readonly ConformanceCase[] = [
       assert.equal(task?.state === "settled" && task.end, "cancelled");
     },
   },
+  {
+    id: "CHILD-NOTICE-j",
+    title: "a notice takes nobody's room in a queue of a greatest length",
+    async run({ open }) {
+      const store = await open();
+      await delegating(store);
+      await childEnds(store);
+      await onlyNotice(store);
+      const bound = { onBusy: "queue", queueLengthMax: 1 } as const;
+      await offered(store, "b", "input-1", bound);
+      assert.deepEqual(await store.inbox.offer(offerOf("b", "input-2", bound)), { kind: "full", waitingCount: 1 });
+    },
+  },
 ];

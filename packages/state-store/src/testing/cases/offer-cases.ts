@@ -231,6 +231,30 @@ export const offerCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "INBOX-FULL",
+    title:
+      "behind `queueLengthMax` inputs nothing is stored, of offers that come at once too; what is known stays known",
+    async run({ open }) {
+      const store = await open();
+      await take(store, "holder");
+      const bound = { onBusy: "queue", queueLengthMax: 2 } as const;
+      const names = ["1", "2", "3", "4", "5"];
+      const offers = await Promise.all(names.map((name) => store.inbox.offer(offerOf("a", name, bound))));
+      assert.deepEqual(offers.map(({ kind }) => kind).toSorted(), ["accepted", "accepted", "full", "full", "full"]);
+      assert.equal((await store.inbox.pending(session)).length, 2);
+      for (const onBusy of policies.filter((one) => one !== "reject")) {
+        const offer = () => store.inbox.offer(offerOf("b", "late", { ...bound, onBusy }));
+        assert.deepEqual(await changesNothing(store, offer), { kind: "full", waitingCount: 2 });
+      }
+      const [first] = await store.inbox.pending(session);
+      assert.ok(first);
+      assert.equal((await store.inbox.offer(offerOf("a", first.inputId, bound))).kind, "known");
+      await store.inbox.withdraw(session, first.inputId, "cancelled");
+      await offered(store, "b", "late", bound);
+      await offered(store, "b", "unbounded", { onBusy: "queue" });
+    },
+  },
+  {
     id: "INBOX-DEAD",
     title: "a grant that the offerer proved dead does not count as busy; any other standing grant does",
     async run({ open }) {
