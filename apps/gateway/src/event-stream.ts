@@ -7,6 +7,8 @@ import { Refusal, retryLater } from "./refusal.ts";
 const heartbeatMs = 15_000;
 /** How long a reader waits before it connects again, which EventSource takes from us. */
 const reconnectMs = 1000;
+/** A client that closed its side reads on, or has gone: then its machine refuses what it is sent, from the second on. */
+const secondTryMs = 250;
 /** Heartbeats in a row that find the same bytes still unsent: nobody reads there any more. */
 const deafBeatsMax = 4;
 
@@ -63,6 +65,7 @@ class OpenStream implements EventStream {
   readonly #waiters: (() => void)[] = [];
   #isNew = true;
   #cancelFlush: Cancel | undefined;
+  #cancelSecondTry: Cancel | undefined;
   #isBlocked = false;
   #hasSent = false;
   #deafBeats = 0;
@@ -86,6 +89,11 @@ class OpenStream implements EventStream {
     raw.on("error", () => this.#close("client-left"));
     raw.on("close", () => this.#close("client-left"));
     raw.on("finish", () => this.#settle("finished"));
+    const { socket } = raw;
+    const onHalfClosed = (): void => this.#seeWhetherGone();
+    socket?.once("end", onHalfClosed);
+    raw.once("close", () => socket?.off("end", onHalfClosed));
+    if (socket?.readableEnded) onHalfClosed();
     if (raw.destroyed) this.#close("client-left");
   }
 
@@ -98,6 +106,12 @@ class OpenStream implements EventStream {
     const head = this.#isNew ? `retry: ${reconnectMs}\n` : "";
     this.#isNew = false;
     this.#queue(`${head}${id === undefined ? "" : `id: ${id}\n`}data: ${data}\n\n`);
+  }
+
+  #seeWhetherGone(): void {
+    if (!this.isOpen) return;
+    this.#queue(":\n\n");
+    this.#cancelSecondTry = this.#host.timers.after(secondTryMs, () => this.#queue(":\n\n"), { keepAlive: false });
   }
 
   /** A comment keeps proxies awake, and finds out readers that take nothing any more. */
@@ -114,6 +128,7 @@ class OpenStream implements EventStream {
     if (!this.isOpen) return;
     this.#end = "finished";
     this.#cancelFlush?.();
+    this.#cancelSecondTry?.();
     this.#raw.end(this.#queued);
     this.#queued = "";
     this.#isBlocked = this.#raw.writableLength > 0;
@@ -162,6 +177,7 @@ class OpenStream implements EventStream {
   #close(end: StreamEnd): void {
     this.#end ??= end;
     this.#cancelFlush?.();
+    this.#cancelSecondTry?.();
     this.#queued = "";
     this.#tellWaiters();
     // The first one counts.

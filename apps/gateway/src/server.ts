@@ -1,10 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import fastify, { LogController } from "fastify";
-import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from "fastify";
-import { CodedError } from "@turnkeeper/kernel";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Access } from "./access.ts";
 import type { GatewayParts } from "./gateway-parts.ts";
+import { logOptions } from "./log-options.ts";
 import { errorOf } from "./openai/openai-error.ts";
 import { drainingRefusal, problemOf, Refusal, refusalOf } from "./refusal.ts";
 import { registerRoute, routeConfigOf } from "./route.ts";
@@ -59,31 +59,6 @@ function tellOnSocket(error: Error & { code?: string }, socket: Socket): void {
   };
   const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} ${problem.title}\r\n${head.join("")}\r\n${body}`);
-}
-
-function loggerOf({
-  options: { log },
-}: GatewayParts): false | Exclude<FastifyServerOptions["logger"], boolean | undefined> {
-  if (log === undefined) return false;
-  return {
-    level: log.level,
-    stream: { write: (line: string) => log.write(line) },
-    redact: ["req.headers", "request.headers", "*.authorization", "*.token"],
-    serializers: { err: serializedError },
-  };
-}
-
-/** An error with its causes, by name, code, message and stack; nothing else that hangs on it. */
-function serializedError(error: unknown): { type: string; message: string; stack: string; code?: string } {
-  const causes: Error[] = [];
-  for (let one: unknown = error; one instanceof Error && causes.length < 4; one = one.cause) causes.push(one);
-  const [first] = causes;
-  return {
-    type: first?.name ?? typeof error,
-    ...(CodedError.is(first) ? { code: first.code } : {}),
-    message: causes.map(({ message }) => message).join(" <- "),
-    stack: first?.stack ?? "",
-  };
 }
 
 /** Compressed bodies are not read: a small one could become a large one. */
@@ -152,9 +127,11 @@ export function createServer(parts: GatewayParts, routes: readonly Route[]): Fas
       }
       void sendRefusal(request, reply, refusal);
     },
-    logger: loggerOf(parts),
+    logger: logOptions(options.log),
   });
   server.server.maxConnections = options.limits.connectionCount;
+  // Whoever has said all there is to say may still read: its answer comes, however slow the turn is.
+  Object.assign(server.server, { httpAllowHalfOpen: true });
   // What a client expects beyond 100-continue need not be met (RFC 9110), and Node's own refusal would pass every hook.
   server.server.on("checkExpectation", (request, response) => server.server.emit("request", request, response));
   // A page elsewhere may send text without asking first; only JSON is read.

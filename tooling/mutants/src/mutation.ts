@@ -7,10 +7,12 @@ export interface Mutation {
   /** Stands in the file exactly once. */
   readonly find: string;
   readonly replace: string;
-  /** The invariant, or the rule of ARCHITECTURE §7 as `7.N`, that the guard keeps. */
+  /** What the guard keeps: an invariant, a rule of ARCHITECTURE §7 as `7.N`, a threat of SECURITY.md, a gateway's promise. */
   readonly guards: string;
-  /** The folder under `packages` whose tests must notice. */
+  /** The package whose tests must notice. */
   readonly project: string;
+  /** Where it stands, from the root of the repository. */
+  readonly folder: string;
   /** Their files, from that folder. */
   readonly tests: readonly string[];
   /** How the title of the one case begins that must notice, where its file has too many to run them all. */
@@ -31,12 +33,18 @@ export interface MutationDraft {
   readonly only?: string;
 }
 
-export function mutationsOf(project: string, drafts: readonly MutationDraft[]): readonly Mutation[] {
+export function mutationsOf(
+  project: string,
+  drafts: readonly MutationDraft[],
+  parent: "packages" | "apps" = "packages",
+): readonly Mutation[] {
+  const folder = `${parent}/${project}`;
   return drafts.map((draft) => ({
     ...draft,
     id: `${project}/${draft.id}`,
-    file: `packages/${project}/${draft.file.includes(".") ? draft.file : `src/${draft.file}.ts`}`,
+    file: `${folder}/${draft.file.includes(".") ? draft.file : `src/${draft.file}.ts`}`,
     project,
+    folder,
     tests: draft.tests.map((test) => `test/${test}.test.ts`),
   }));
 }

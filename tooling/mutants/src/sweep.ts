@@ -34,7 +34,7 @@ async function checkWhole(copy: WorkspaceCopy, mutations: readonly Mutation[], s
       if (group.length === 0) continue;
       const files = [...new Set(group.flatMap(({ tests }) => tests))];
       const only = [...new Set(group.flatMap((mutation) => mutation.only ?? []))];
-      const run = await runTests(path.join(copy.folder, "packages", project), files, { only, signal });
+      const run = await runTests(path.join(copy.folder, group[0]?.folder ?? ""), files, { only, signal });
       if (run.kind === "passed") continue;
       const told = run.kind === "failed" ? run.title : run.why;
       throw new Error(`The tests of ${project} do not pass with every guard in place: ${told}`);
@@ -49,8 +49,8 @@ export async function sweep(mutations: readonly Mutation[], options: SweepOption
   const verdicts: Verdict[] = [];
   const lane = async (copy: WorkspaceCopy): Promise<void> => {
     for (let mutation = waiting.shift(); mutation && !signal?.aborted; mutation = waiting.shift()) {
-      const { project, tests, only } = mutation;
-      const folder = path.join(copy.folder, "packages", project);
+      const { tests, only } = mutation;
+      const folder = path.join(copy.folder, mutation.folder);
       const options = { only: only === undefined ? [] : [only], signal };
       const verdict = verdictOn(mutation, await copy.without(mutation, () => runTests(folder, tests, options)));
       verdicts.push(verdict);

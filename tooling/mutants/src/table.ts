@@ -1,6 +1,7 @@
 import type { Mutation } from "./mutation.ts";
 import { agentCoreMutations } from "./table/agent-core.ts";
 import { compressionFenceMutations } from "./table/compression-fence.ts";
+import { gatewayMutations } from "./table/gateway.ts";
 import { interruptMutations } from "./table/interrupt.ts";
 import { modelsMutations } from "./table/models.ts";
 import { periodicSchedulerMutations } from "./table/periodic-scheduler.ts";
@@ -24,4 +25,5 @@ export const mutationTable: readonly Mutation[] = [
   ...agentCoreMutations,
   ...toolsMutations,
   ...modelsMutations,
+  ...gatewayMutations,
 ];

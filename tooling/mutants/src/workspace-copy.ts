@@ -5,7 +5,7 @@ import { mutated } from "./mutation.ts";
 import type { Mutation } from "./mutation.ts";
 
 /** What a test needs of the repository. Links between packages are relative, so in the copy they lead to the copy. */
-const copied = ["packages", "tooling/postgres-server", "tooling/vitest-config", "tsconfig.base.json"];
+const copied = ["packages", "apps/gateway", "tooling/postgres-server", "tooling/vitest-config", "tsconfig.base.json"];
 const leftOut = new Set(["dist", ".tstest", ".turbo", ".vite", ".vite-temp", "coverage"]);
 
 /** A copy of the packages under a temporary folder, so that the checkout is never without a guard. */

@@ -1285,4 +1285,22 @@ export const stateStoreSqliteMutations: readonly Mutation[] = mutationsOf("state
     tests: ["conformance"],
     only: "TURN-END-f:",
   },
+  {
+    id: "queue-without-an-end",
+    file: "sqlite-inbox",
+    find: 'if (waitingCount >= queueLengthMax) return { kind: "full", waitingCount };',
+    replace: "",
+    guards: "HTTP-11",
+    tests: ["conformance"],
+    only: "INBOX-FULL",
+  },
+  {
+    id: "notices-take-room",
+    file: "sqlite-inbox",
+    find: "queue.filter((queued) => wantsTurn(queued.input)).length",
+    replace: "queue.length",
+    guards: "HTTP-11",
+    tests: ["conformance"],
+    only: "CHILD-NOTICE-j",
+  },
 ]);

@@ -829,4 +829,22 @@ export const stateStoreMutations: readonly Mutation[] = mutationsOf("state-store
     tests: ["conformance"],
     only: "APPROVAL-RESULT-b:",
   },
+  {
+    id: "queue-without-an-end",
+    file: "memory/memory-inbox",
+    find: 'if (waitingCount >= queueLengthMax) return { kind: "full", waitingCount };',
+    replace: "",
+    guards: "HTTP-11",
+    tests: ["conformance"],
+    only: "INBOX-FULL",
+  },
+  {
+    id: "notices-take-room",
+    file: "memory/memory-inbox",
+    find: "queue.filter((queued) => wantsTurn(queued.input)).length",
+    replace: "queue.length",
+    guards: "HTTP-11",
+    tests: ["conformance"],
+    only: "CHILD-NOTICE-j",
+  },
 ]);
