@@ -46,6 +46,10 @@ export class MeasuredStore implements StateStore {
     return { [Symbol.dispose]: () => void this.#listeners.delete(listener) };
   }
 
+  check(): Promise<void> {
+    return this.#store.check();
+  }
+
   close(): Promise<void> {
     return this.#store.close();
   }

@@ -36,9 +36,10 @@ export function probeRoutes({ store, storeFailures, isDraining, loopDelay, metri
         throw new Refusal(503, "loop_blocked", `The event loop kept its callers waiting for ${delayMs} ms.`, {
           headers: retryLater,
         });
-      // A store that can be read may take nothing: a full disk, files that were moved away.
+      // A store that can be read may take nothing: a full disk.
       const { recentCode } = storeFailures;
       if (recentCode !== undefined) throw storeRefusal(recentCode);
+      await store.check();
       await store.sessions.list({ limit: 1 });
       return { status: "ready" };
     },

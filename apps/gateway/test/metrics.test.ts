@@ -87,6 +87,17 @@ it("readiness is false for a while after the store took no message, though it ca
   expect(await ready()).toEqual([200, undefined]);
 });
 
+it("readiness is false as soon as the store says that it would take no write, and asks it for none", async () => {
+  const { url, store } = await openGateway([]);
+  expect((await fetch(`${url}/readyz`)).status).toBe(200);
+  store.check = () => Promise.reject(new CodedError("STORE_REPLACED", "operators-home/state.db is another file."));
+  const ready = await fetch(`${url}/readyz`);
+  const told = await ready.text();
+  expect([ready.status, JSON.parse(told)]).toMatchObject([503, { code: "store_replaced" }]);
+  expect(told).not.toContain("operators-home");
+  expect((await fetch(`${url}/healthz`)).status).toBe(200);
+});
+
 it("readiness is false while the gateway drains, and while the store refuses", async () => {
   const faults: string[] = [];
   const log = { level: "error", write: (line: string) => faults.push(line) } as const;

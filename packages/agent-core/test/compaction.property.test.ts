@@ -112,6 +112,7 @@ class MortalProcess {
       inbox: port(store.inbox),
       turns: port(store.turns),
       spool: port(store.spool),
+      check: () => store.check(),
       close: async () => {},
     };
   }

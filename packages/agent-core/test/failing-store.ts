@@ -41,6 +41,7 @@ export function failingStore(store: StateStore, spool: Partial<StateStore["spool
       },
       waiting: (sessionId) => store.spool.waiting(sessionId),
     },
+    check: () => store.check(),
     close: () => store.close(),
     kept,
     get code() {

@@ -170,6 +170,7 @@ function mortal(
     inbox: port(store.inbox),
     turns: port(store.turns),
     spool: port(store.spool),
+    check: () => store.check(),
     close: () => store.close(),
     get callCount() {
       return callCount;

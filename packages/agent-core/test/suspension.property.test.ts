@@ -116,6 +116,7 @@ class Play {
       inbox: port(inbox),
       turns: port(turns),
       spool: port(spool),
+      check: async () => {},
       close: async () => {},
     };
     const tool = (name: string, needsApproval: boolean, concurrency: "shared" | "exclusive"): AnyTool =>

@@ -69,13 +69,15 @@ export async function openPostgresStore(
     vouching.close();
     return server.close();
   };
+  const sessions = new PostgresSessions(server, writes, spool, host);
   return {
-    sessions: new PostgresSessions(server, writes, spool, host),
+    sessions,
     leases: new PostgresLeases(server, writes, spool, vouching),
     transcript: new PostgresTranscript(server, writes),
     inbox: new PostgresInbox(server, writes, vouching),
     turns: new PostgresTurns(server, writes, spool),
     spool,
+    check: async () => void (await sessions.nowMs()),
     server: { url: parsed.shown, schema: resolved.schema, schemaVersion },
     listen: (listener) => wakeUps.listen(listener),
     close,

@@ -110,6 +110,7 @@ export async function postgresHarness(parent: string): Promise<PostgresHarness> 
       inbox: inTime(store.inbox),
       turns: inTime(store.turns),
       spool: store.spool,
+      check: () => store.check(),
       close: () => store.close(),
     };
   };

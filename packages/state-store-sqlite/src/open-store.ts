@@ -79,6 +79,7 @@ export async function openSqliteStore(
     inbox: new SqliteInbox(handle),
     turns: new SqliteTurns(handle, spool),
     spool: new SqliteSpool(spool, deps.host, () => isOpen),
+    check: () => handle.check(),
     file: isLaid ? file : { ...file, notes: [...file.notes, noReserve] },
     close,
     [Symbol.asyncDispose]: close,

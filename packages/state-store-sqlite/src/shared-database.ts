@@ -115,6 +115,21 @@ export class SharedDatabase {
     return this.file.path === path && this.isSealed() && this.#guard.isLogThere();
   }
 
+  /**
+   * Looks at the files and throws what a write would be refused with: a store whose files moved is sealed by it, as it
+   * would be by that write. One that cannot be seen now may be seen again.
+   */
+  check(attempt: string): void {
+    try {
+      if (this.#seal === undefined) this.#check(this.#guard.look());
+    } catch (error) {
+      const told = explain(error, { attempt, path: this.file.path, phase: "begin" });
+      if (isFinal(error)) this.#sealWith(told);
+      throw told;
+    }
+    if (this.#seal !== undefined) throw this.refusal(attempt);
+  }
+
   /** What a caller is told that may not use a sealed database. */
   refusal(attempt: string, phase: Phase = "begin"): unknown {
     return this.#seal && sealedError({ attempt, path: this.file.path, phase }, this.#seal);

@@ -64,6 +64,13 @@ export class StoreHandle {
     return database.read({ owner: this, host: this.#host, attempt, patienceMs: callKinds.ordinary.patienceMs }, body);
   }
 
+  /** Whether the files are still those that were opened; throws what a write would be refused with. */
+  async check(): Promise<void> {
+    const { database } = this.#holding;
+    if (this.#closing) throw closedError(database.file.path);
+    database.check("look after the store");
+  }
+
   /** Refuses new calls, lets those that wait for a lock finish, and gives the database back. */
   close(): Promise<void> {
     return (this.#closing ??= this.#close());

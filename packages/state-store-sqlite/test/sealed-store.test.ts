@@ -96,6 +96,22 @@ describe("after structural damage", () => {
     expect(after).not.toBe(before);
   });
 
+  test("a check finds files that were moved away, or replaced, before any write does, and the handle is sealed by it", async () => {
+    for (const isReplaced of [false, true]) {
+      const path = await madeStore(`${isReplaced}.db`);
+      const other = await madeStore(`${isReplaced}-other.db`);
+      const store = await openSqliteStore(path, { host });
+      await store.check();
+      byAnother("mv", path, `${path}.moved`);
+      if (isReplaced) byAnother("mv", other, path);
+      const code = isReplaced ? "STORE_REPLACED" : "STORE_DELETED";
+      await expect(store.check()).rejects.toMatchObject({ code });
+      await expect(store.sessions.list()).rejects.toMatchObject({ code, message: expect.stringMatching(/sealed/) });
+      await expect(store.check()).rejects.toMatchObject({ code });
+      await store.close();
+    }
+  });
+
   test("a damaged read seals the handle too", async () => {
     const path = await madeStore("state.db", "key");
     destroyTable(path, "entry");

@@ -17,6 +17,11 @@ export interface StateStore {
   readonly inbox: InboxStore;
   readonly turns: TurnStore;
   readonly spool: SpoolStore;
+  /**
+   * Whether the store would take a write, as far as a look tells that writes nothing and waits for no lock: rejects with
+   * what a write would be refused with. Cheap enough for a probe.
+   */
+  check(): Promise<void>;
   /** Ends this handle; safe to repeat. Afterwards every call rejects with `STORE_CLOSED`. */
   close(): Promise<void>;
 }

@@ -77,6 +77,7 @@ export function faultyStore(
     turns: port(shared.turns),
     // The spool is for the time when the store fails, and does not fail with it.
     spool: guardedPort(shared.spool, life, () => ({ ...rates(), busy: 0, unknown: 0 }), unit, count),
+    check: () => shared.check(),
     close: async () => {},
   };
 }

@@ -15,6 +15,10 @@ export interface MemoryStore extends StateStore {
   reopen(): MemoryStore;
 }
 
+function checkOpen(isOpen: boolean): void {
+  if (!isOpen) throw storeError("STORE_CLOSED", "The store is closed; open it again to use it.");
+}
+
 /** A port whose every method first asks whether the handle is still open, and then runs to its end in one step. */
 function guarded<Port extends object>(port: Port, isOpen: () => boolean): Port {
   return new Proxy(port, {
@@ -22,7 +26,7 @@ function guarded<Port extends object>(port: Port, isOpen: () => boolean): Port {
       const member: unknown = Reflect.get(target, name, target);
       if (typeof member !== "function") return member;
       return async (...args: unknown[]): Promise<unknown> => {
-        if (!isOpen()) throw storeError("STORE_CLOSED", "The store is closed; open it again to use it.");
+        checkOpen(isOpen());
         return Reflect.apply(member, target, args) as unknown;
       };
     },
@@ -39,6 +43,7 @@ function handleOn(state: MemoryState): MemoryStore {
     inbox: guarded(new MemoryInbox(state), isOpen),
     turns: guarded(new MemoryTurns(state), isOpen),
     spool: guarded(new MemorySpool(state), isOpen),
+    check: async () => checkOpen(open),
     close: async () => {
       open = false;
     },

@@ -31,6 +31,7 @@ function crashing(harness: ConformanceHarness, opened: StateStore): StateStore {
     inbox: port("inbox"),
     turns: port("turns"),
     spool: port("spool"),
+    check: () => inTurn(() => store.check()),
     close: () =>
       inTurn(() => {
         isClosed = true;

@@ -340,6 +340,15 @@ export const sessionCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "STORE-CHECK",
+    title: "a check of a store that can be written to says nothing and changes nothing",
+    async run({ open }) {
+      const store = await open();
+      await startTurn(store, "a");
+      assert.equal(await changesNothing(store, () => store.check()), undefined);
+    },
+  },
+  {
     id: "SESSION-CLOSED",
     title: "a closed store rejects every call with STORE_CLOSED and does not reopen; to close it again is safe",
     async run({ open, reopen }) {
@@ -348,6 +357,7 @@ export const sessionCases: readonly ConformanceCase[] = [
       await store.close();
       await store.close();
       const calls: (() => Promise<unknown>)[] = [
+        () => store.check(),
         () => store.sessions.read(session),
         () => store.sessions.list(),
         () => store.sessions.records(session),
