@@ -3,7 +3,7 @@ import { scriptedModel } from "@turnkeeper/agent-core/testing";
 import { virtualHost } from "@turnkeeper/kernel/testing";
 import { createPeriodicScheduler } from "@turnkeeper/periodic-scheduler";
 import { createMemoryStore } from "@turnkeeper/state-store";
-import { expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { SessionReader } from "../src/events/session-reader.ts";
 
 it("a stream of a session where nothing happens rests, and tells what happens elsewhere within two seconds", async () => {
@@ -30,4 +30,57 @@ it("a stream of a session where nothing happens rests, and tells what happens el
   await reading;
   await agent.close();
   await scheduler.close();
+});
+
+describe("a stream of a session that is deleted", () => {
+  const elsewhere = { listen: () => ({ [Symbol.dispose]: () => {} }), isLive: () => false };
+
+  it.each([
+    ["ends", false],
+    ["ends too where another was begun under its id at once, as far as that one has come by then", true],
+  ])("%s", async (_what, isRemade) => {
+    const host = virtualHost();
+    const store = createMemoryStore({ host });
+    const scheduler = createPeriodicScheduler({ host });
+    const says = (text: string) => ({ text });
+    const agent = await createAgent({
+      store,
+      host,
+      scheduler,
+      model: scriptedModel([says("One."), says("Two."), says("Three.")]),
+    });
+    agent.run("s", "Hi");
+    await host.advance(100);
+    const reader = await SessionReader.open({ store, host, live: elsewhere }, "s", "everything");
+    const told: string[] = [];
+    let hasEnded = false;
+    const reading = (async () => {
+      for await (const { event } of reader?.events() ?? []) told.push(event.type === "text.delta" ? event.text : "");
+      hasEnded = true;
+    })();
+    await host.advance(10_000);
+    expect([told.join(""), hasEnded]).toEqual(["One.", false]);
+    expect(await store.sessions.delete("s")).toMatchObject({ kind: "deleted" });
+    if (isRemade) {
+      agent.run("s", "Hi");
+      await host.advance(50);
+      agent.run("s", "Hi again");
+      await host.advance(50);
+      expect((await store.transcript.load("s", { all: true })).entries).toHaveLength(4);
+    }
+    await host.advance(3000);
+    expect([told.join(""), hasEnded]).toEqual(["One.", true]);
+    // Whoever comes back begins with what is there.
+    const again = await SessionReader.open({ store, host, live: elsewhere }, "s", "everything");
+    const anew: string[] = [];
+    const readingAnew = (async () => {
+      for await (const { event } of again?.events() ?? []) anew.push(event.type === "text.delta" ? event.text : "");
+    })();
+    await host.advance(1000);
+    expect(anew.join("")).toBe(isRemade ? "Two.Three." : "");
+    again?.close();
+    await Promise.all([reading, readingAnew, agent.close(), host.advance(2000)]);
+    await scheduler.close();
+    expect(host.pendingTimerCount()).toBe(0);
+  });
 });

@@ -36,6 +36,8 @@ export class SessionReader {
   #reading = new TurnReading(0);
   /** Every entry up to it has been looked at. */
   #seq = 0;
+  /** The key of the entry there, which no other session has: one that was deleted and begun anew is another. */
+  #seenKey: string | undefined;
   #open: StoredTurn | undefined;
   /** Looks in a row that found nothing, and no turn that may say something. */
   #idleLookCount = 0;
@@ -81,6 +83,7 @@ export class SessionReader {
     const [running] = await this.#deps.store.turns.running(this.#sessionId);
     const newest = entries.at(-1);
     this.#seq = newest?.seq ?? 0;
+    this.#seenKey = newest?.key;
     if (running) {
       await this.#beginIn(running.turn.turnId, (turn) => new TurnReading(turn.fencingToken - 1));
       return;
@@ -101,10 +104,11 @@ export class SessionReader {
     const first = entries.find(({ late }) => !late);
     // Without an entry there is nothing to come back to: what is newer is found by its token.
     if (first) this.#seq = first.seq - 1;
+    if (first) this.#seenKey = undefined;
     return true;
   }
 
-  /** Ends when it is closed. */
+  /** Ends when it is closed, or the session is deleted: whoever comes back is told that it is not there, or begins anew. */
   async *events(): AsyncGenerator<ToldEvent, void> {
     const { live } = this.#deps;
     using _listening = live.listen(this.#sessionId, {
@@ -168,17 +172,29 @@ export class SessionReader {
     for (;;) {
       // Before its entries: of a turn that had ended by then, all are among them.
       const open = this.#open;
-      if (open && !(await this.#update(open))) return;
-      const window = { all: true, afterSeq: this.#seq, first: pageSize };
-      const { entries } = await this.#deps.store.transcript.load(this.#sessionId, window);
+      if (open && !(await this.#update(open))) return this.close();
+      const entries = await this.#next();
+      if (!entries) return this.close();
       for (const entry of entries) {
         yield* this.#storedOf(entry);
         this.#seq = entry.seq;
+        this.#seenKey = entry.key;
       }
       if (entries.length === pageSize || this.#open !== open) continue;
       yield* this.#restOf(open);
       return;
     }
+  }
+
+  /** A page of entries that were not looked at; nothing where the one that was looked at last is gone. */
+  async #next(): Promise<readonly Entry[] | undefined> {
+    // The last one comes with them: what it is now is read at the same moment.
+    const seenCount = this.#seenKey === undefined ? 0 : 1;
+    const window = { all: true, afterSeq: this.#seq - seenCount, first: pageSize + seenCount };
+    const { entries } = await this.#deps.store.transcript.load(this.#sessionId, window);
+    if (seenCount === 0) return entries;
+    const [seen, ...rest] = entries;
+    return seen?.seq === this.#seq && seen.key === this.#seenKey ? rest : undefined;
   }
 
   async *#storedOf(entry: Entry): AsyncGenerator<ToldEvent, void> {
