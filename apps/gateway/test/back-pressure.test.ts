@@ -115,9 +115,25 @@ describe("more than there is room for is refused before it is stored", () => {
 });
 
 it("of event streams that are asked for at once no more are opened than there is room for", async () => {
-  const { url } = await openGateway([{ text: "Hello." }], { limits: { streamCount: 3 } });
+  const { url, store } = await openGateway([{ text: "Hello." }], { limits: { streamCount: 3 } });
   await post(`${url}/v1/sessions/s/turns`, { input: "Hi" });
-  const answers = await Promise.all(Array.from({ length: 20 }, () => openStream(`${url}/v1/sessions/s/events`)));
+  // All have asked before the store tells the first of them that there is such a session.
+  let tell = (): void => {};
+  const isTold = new Promise<void>((resolve) => (tell = resolve));
+  const read = store.sessions.read.bind(store.sessions);
+  store.sessions.read = async (sessionId) => {
+    await isTold;
+    return read(sessionId);
+  };
+  let refusedCount = 0;
+  const asked = Array.from({ length: 20 }, async () => {
+    const answer = await openStream(`${url}/v1/sessions/s/events`);
+    if (answer.status === 429) refusedCount++;
+    return answer;
+  });
+  await until(() => Promise.resolve(refusedCount === 17));
+  tell();
+  const answers = await Promise.all(asked);
   const open = answers.filter(({ status }) => status === 200);
   expect(open).toHaveLength(3);
   await Promise.all(answers.map(({ body }) => body?.cancel()));

@@ -105,6 +105,14 @@ describe("bad requests", () => {
     expect(await response.json()).toMatchObject({ status, code, type: "about:blank" });
   });
 
+  it("for a session whose id cannot be one are told so, also where nothing would be run or stored", async () => {
+    const { url } = await openGateway([]);
+    for (const path of ["", "/messages", "/why", "/events"]) {
+      const response = await fetch(`${url}/v1/sessions/..%2Fetc${path}`);
+      expect([response.status, await response.json()]).toMatchObject([400, { code: "session_id_invalid" }]);
+    }
+  });
+
   it("that are not JSON are told so, and nothing is stored", async () => {
     const { url, store } = await openGateway([]);
     const response = await fetch(`${url}/v1/sessions/s/turns`, {

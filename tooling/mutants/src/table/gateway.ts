@@ -120,7 +120,7 @@ export const gatewayMutations: readonly Mutation[] = mutationsOf(
       replace: ".transform((id) => id)",
       guards: "HTTP-10",
       tests: ["gateway"],
-      only: "that are not JSON are told so",
+      only: "for a session whose id cannot be one",
     },
     {
       id: "calls-uncounted",
@@ -252,8 +252,7 @@ export const gatewayMutations: readonly Mutation[] = mutationsOf(
       find: "if (isOther && placed.fencingToken <= this.#fencingToken) return undefined;",
       replace: "",
       guards: "EVENTS-1",
-      tests: ["resume"],
-      only: "from before its turn began",
+      tests: ["resume", "suspended-turns"],
     },
     {
       id: "drain-takes-more",
