@@ -136,7 +136,7 @@ it("of event streams that are asked for at once no more are opened than there is
   const answers = await Promise.all(asked);
   const open = answers.filter(({ status }) => status === 200);
   expect(open).toHaveLength(3);
-  await Promise.all(answers.map(({ body }) => body?.cancel()));
+  for (const { body } of answers) await body?.cancel();
   const isGone = async (): Promise<boolean> => {
     const answer = await openStream(`${url}/v1/sessions/none/events`);
     return answer.status === 404;

@@ -26,6 +26,8 @@ it("a gateway that closes lets a turn end, takes nothing new, and ends every str
     refused.headers.get("connection"),
     ((await refused.json()) as { code: string }).code,
   ]).toEqual([503, "close", "draining"]);
+  expect((await fetch(`${url}/v1/sessions`)).status).toBe(503);
+  expect((await fetch(`${url}/healthz`)).status).toBe(200);
   answer();
   expect(await (await turn).json()).toMatchObject({ outcome: "answered", text: "done" });
   expect((await following).at(-1)?.event).toMatchObject({ type: "turn.finished", outcome: "answered" });

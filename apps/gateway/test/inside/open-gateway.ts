@@ -36,8 +36,10 @@ export async function openGateway(
 
 afterEach(async () => {
   for (const { gateway, agent } of opened.splice(0).toReversed()) {
-    await gateway?.close();
+    const closed = gateway?.close();
+    // What a test left running is not waited for.
     await agent.close();
+    await closed;
   }
 });
 
