@@ -155,6 +155,24 @@ export async function runCli(args: readonly string[], options: CliOptions): Prom
   return startCli(args, options).ended;
 }
 
+/**
+ * What `npm start` runs once everything is built, under a shell as npm has it, in a process group of its own: signals to
+ * the group come as from a terminal. Its first line on standard error is `node N`, with the id of what the shell runs.
+ */
+export function startScript(args: readonly string[], options: CliOptions): RunningCli {
+  ensureBuilt();
+  const handOver = path.join(root, "tooling/bootstrap/hand-over.mjs");
+  const script = `import { handOver } from ${JSON.stringify(handOver)}; console.error("node", process.pid); handOver(process.argv.slice(1));`;
+  const words = [process.execPath, "--input-type=module", "-e", script, ...args].map((word) => `'${word}'`);
+  const child = spawn("bash", ["-c", `${words.join(" ")}; exit $?`], {
+    env: environmentOf(options),
+    cwd: options.cwd ?? options.home,
+    detached: true,
+  });
+  child.stdin.end();
+  return new RunningCli(child);
+}
+
 /** A command in a shell, for pipes. `$CLI` is the program. */
 export async function runShell(script: string, options: CliOptions): Promise<CliResult> {
   ensureBuilt();

@@ -252,7 +252,7 @@ export const gatewayMutations: readonly Mutation[] = mutationsOf(
       find: "if (isOther && placed.fencingToken <= this.#fencingToken) return undefined;",
       replace: "",
       guards: "EVENTS-1",
-      tests: ["resume", "suspended-turns"],
+      tests: ["turn-reading"],
     },
     {
       id: "drain-takes-more",
