@@ -135,8 +135,13 @@ class OpenStream implements EventStream {
   }
 
   async hasRoom(): Promise<void> {
-    while (this.isOpen && this.#waitingLength > this.#bufferBytesMax / 4)
+    while (this.isOpen && this.#isHeldUp && this.#waitingLength > this.#bufferBytesMax / 4)
       await new Promise<void>((resolve) => this.#waiters.push(resolve));
+  }
+
+  /** Whether something will tell of room: what a socket takes without complaint it does not tell of. */
+  get #isHeldUp(): boolean {
+    return this.#isBlocked || this.#queued !== "";
   }
 
   /** Characters stand for bytes here: the bound is one of memory, and a string has at least one byte for each. */

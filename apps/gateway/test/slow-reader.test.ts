@@ -12,8 +12,8 @@ class UnreadAnswer extends Writable {
   taken = "";
   #take: (() => void) | undefined;
 
-  constructor() {
-    super({ highWaterMark: 100 });
+  constructor(highWaterMark: number) {
+    super({ highWaterMark });
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, taken: () => void): void {
@@ -44,11 +44,11 @@ interface Opened {
   close(): Promise<void>;
 }
 
-function open(streamBufferBytes: number): Opened {
+function open(streamBufferBytes: number, highWaterMark = 100): Opened {
   const host = virtualHost();
   const scheduler = createPeriodicScheduler({ host });
   const streams = new EventStreams({ host, scheduler }, { streamCount: 1, streamBufferBytes });
-  const answer = new UnreadAnswer();
+  const answer = new UnreadAnswer(highWaterMark);
   const reply = { raw: answer, hijack: () => {}, getHeaders: () => ({}) } as unknown as FastifyReply;
   const stream = streams.place().open(reply);
   const close = async (): Promise<void> => {
@@ -87,6 +87,30 @@ describe("a reader", () => {
     answer.destroy();
     await stream.ended;
     await close();
+  });
+
+  it("is waited for while it takes nothing, but not for what its socket takes without complaint", async () => {
+    const { host, stream, answer, close } = open(4000);
+    stream.send("x".repeat(2000), "t:0");
+    let hasRoom = false;
+    const waiting = stream.hasRoom().then(() => (hasRoom = true));
+    await host.advance(10);
+    expect(hasRoom).toBe(false);
+    answer.take();
+    await waiting;
+    answer.destroy();
+    await stream.ended;
+    await close();
+
+    // A socket that has room for more than a quarter of what may wait tells nobody that it has sent it.
+    const small = open(4000, 10_000);
+    small.stream.send("x".repeat(2000), "t:0");
+    const roomy = small.stream.hasRoom();
+    await small.host.advance(10);
+    await roomy;
+    small.answer.destroy();
+    await small.stream.ended;
+    await small.close();
   });
 
   it("that takes nothing while nothing comes is cut off within a few heartbeats, and one who takes something is not", async () => {
