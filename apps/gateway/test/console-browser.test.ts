@@ -186,6 +186,40 @@ describe.skipIf(!hasChromium)("the console in a browser", { timeout: 90_000 }, (
     await page.close();
   });
 
+  it("deletes a session by keys once that was said twice, and one that was deleted elsewhere says so", async () => {
+    const { url, store } = await openGateway([{ text: "one" }, { text: "two" }]);
+    await post(`${url}/v1/sessions/mine/turns`, { input: "Keep me" });
+    await post(`${url}/v1/sessions/other/turns`, { input: "Lose me" });
+    const { page, complaints } = await look(`${url}/#/s/mine`);
+    await page.locator(".answer", { hasText: "one" }).waitFor();
+    await page.locator(".item", { hasText: "Keep me" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("D");
+    const dialog = page.getByRole("dialog", { name: "Delete this session?" });
+    await dialog.getByText("Keep me").waitFor();
+    // What is ready to be pressed changes nothing.
+    await page.keyboard.press("Enter");
+    await dialog.waitFor({ state: "hidden" });
+    expect(await store.sessions.read("mine")).toBeDefined();
+    await page.keyboard.press("D");
+    await dialog.waitFor();
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/#\/$/);
+    await page.locator(".item", { hasText: "Keep me" }).waitFor({ state: "detached" });
+    expect(await store.sessions.read("mine")).toBeUndefined();
+
+    await page.locator(".item", { hasText: "Lose me" }).click();
+    await page.locator(".answer", { hasText: "two" }).waitFor();
+    await fetch(`${url}/v1/sessions/other`, { method: "DELETE" });
+    await page.getByText("This session was deleted.", { exact: false }).first().waitFor();
+    await page.locator(".session-head .pill", { hasText: "deleted" }).waitFor();
+    await page.locator(".item", { hasText: "Lose me" }).waitFor({ state: "detached" });
+    expect(await page.locator(".answer").allTextContents()).toHaveLength(1);
+    expect(await page.getByRole("button", { name: "Delete", exact: true }).count()).toBe(0);
+    expect(complaints).toEqual([]);
+  });
+
   it("asks for an approval, and the call runs once it is allowed", async () => {
     let runCount = 0;
     const write = defineTool({

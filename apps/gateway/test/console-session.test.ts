@@ -48,6 +48,7 @@ function lookAt(url: string, sessionId: string): Looked {
   const session = new OpenSession({ client: clientOf(url), host: systemHost }, sessionId, {
     changed: watcher.changed,
     happened: ({ text }) => happened.push(text),
+    deleted: () => happened.push("deleted"),
   });
   closing.push(session);
   const shown = (): readonly string[] =>
@@ -103,6 +104,35 @@ describe("a session that is looked at", () => {
     expect(happened.filter((text) => text.includes("nothing_running"))).toHaveLength(1);
     session.forgetProblem();
     expect(session.problem).toBeUndefined();
+  });
+
+  it("that is deleted elsewhere says so once, keeps what was read, and begins anew with a message", async () => {
+    const { url } = await openGateway([{ text: "one" }, { text: "two" }]);
+    const { session, happened, shows, shown, until: becomes } = lookAt(url, "s");
+    session.send("Hi", "wait");
+    await shows(["Hi", "one"]);
+    await becomes(() => session.unanswered.length === 0 && session.known !== undefined);
+    expect((await fetch(`${url}/v1/sessions/s`, { method: "DELETE" })).status).toBe(204);
+    await becomes(() => session.isDeleted);
+    expect([session.isNew, session.known, shown()]).toEqual([false, undefined, ["Hi", "one"]]);
+    session.send("Again", "wait");
+    await shows(["Again", "two"]);
+    expect(session.isDeleted).toBe(false);
+    expect(happened.filter((text) => /deleted/.test(text))).toEqual(["The session was deleted.", "deleted"]);
+  });
+
+  it("is deleted where nothing runs, and else says why not", async () => {
+    const { url, store } = await openGateway([{ silentAfter: "half" }]);
+    const { session, shows, until: becomes } = lookAt(url, "s");
+    session.send("Hi", "wait");
+    await shows(["Hi", "half"]);
+    expect(await session.delete()).toBe(false);
+    expect(session.problem).toMatchObject({ status: 409, code: "session_busy" });
+    await session.stop(true);
+    await becomes(() => !session.isRunning && session.unanswered.length === 0);
+    expect(await session.delete()).toBe(true);
+    expect([session.isDeleted, await store.sessions.read("s")]).toEqual([true, undefined]);
+    expect(await session.delete()).toBe(true);
   });
 
   it("asks about calls, and goes on with the turn once the last is answered", async () => {

@@ -22,7 +22,7 @@ export interface ClientDeps {
 }
 
 export interface ClientRequest {
-  readonly method?: "GET" | "POST";
+  readonly method?: "GET" | "POST" | "DELETE";
   readonly body?: unknown;
   readonly lastEventId?: string | undefined;
   readonly accept?: string;

@@ -9,7 +9,7 @@ import { SessionToken } from "./session-token.ts";
 import { shortcutOf } from "./shortcut.ts";
 import type { ShortcutKey } from "./shortcut.ts";
 import { boardView } from "./view/board-view.ts";
-import { shortcutDialog, tokenDialog } from "./view/dialogs.ts";
+import { deleteDialog, shortcutDialog, tokenDialog } from "./view/dialogs.ts";
 import { sessionList } from "./view/session-list.ts";
 import { sessionView } from "./view/session-view.ts";
 import type { SessionView } from "./view/session-view.ts";
@@ -47,6 +47,7 @@ function begin(): void {
 
 const board = new OpenBoard(deps, { changed, found: () => open?.session.hurry() });
 const keys = shortcutDialog();
+const deletion = deleteDialog();
 const boardPage = boardView();
 const list = sessionList({ begin, readMore: () => void board.readMoreSessions() });
 const frame = shell({
@@ -58,7 +59,7 @@ const frame = shell({
   tryNow: () => hurry(),
 });
 frame.side.append(list.node);
-document.body.append(frame.node, tokenQuestion.node, keys.node);
+document.body.append(frame.node, tokenQuestion.node, keys.node, deletion.node);
 
 let place: Place | undefined;
 let open: { readonly session: OpenSession; readonly view: SessionView } | undefined;
@@ -75,13 +76,23 @@ function goTo(next: Place): void {
   open = undefined;
   place = next;
   if (next.kind === "session") {
-    const session = new OpenSession(deps, next.sessionId, { changed, happened }, next.sessionId === freshId);
-    open = { session, view: sessionView(session) };
+    const listener = { changed, happened, deleted: () => board.hurry() };
+    const session = new OpenSession(deps, next.sessionId, listener, next.sessionId === freshId);
+    open = { session, view: sessionView(session, () => void askToDelete()) };
     frame.main.replaceChildren(open.view.node);
     // On a phone the keyboard would cover what one came to read.
     if (matchMedia("(hover: hover)").matches) open.view.write();
   } else frame.main.replaceChildren(boardPage.node);
   changed();
+}
+
+async function askToDelete(): Promise<void> {
+  const session = open?.session;
+  if (!session || session.isNew || session.isDeleted) return;
+  if (!(await deletion.ask(session.title ?? session.sessionId)) || !(await session.delete())) return;
+  if (open?.session !== session) return;
+  location.hash = "#/";
+  frame.main.focus();
 }
 
 function draw(): void {
@@ -125,6 +136,8 @@ function press(key: ShortcutKey): void {
     case "s":
     case "S":
       return open?.view.stop(key === "S");
+    case "D":
+      return void askToDelete();
     case "a":
       return open?.view.showAsked();
   }

@@ -19,6 +19,8 @@ export interface OpenSessionListener {
   changed(): void;
   /** For the list of happenings, and for who listens instead of looking. */
   happened(happening: Omit<Happening, "atMs">): void;
+  /** It is not there any more. */
+  deleted(): void;
 }
 
 /** What is known of a session's state, and on the page's clock since when. */
@@ -47,6 +49,8 @@ export class OpenSession {
   #problem: Problem | undefined;
   #lostUntilMs: number | undefined;
   #hasLooked = false;
+  #wasThere = false;
+  #isDeleted = false;
   readonly #endedTurnIds = new Set<string>();
   #isReading = false;
   #readAgain: "more" | "all" | undefined;
@@ -68,7 +72,7 @@ export class OpenSession {
 
   /** Often where something goes on; seldom where there is nothing yet. */
   #lookEveryMs(): number {
-    if (this.isNew) return 10_000;
+    if (this.isNew || this.#isDeleted) return 10_000;
     return this.#isBusy ? 1000 : 3000;
   }
 
@@ -116,7 +120,12 @@ export class OpenSession {
 
   /** There is no such session yet: its first message makes it. */
   get isNew(): boolean {
-    return this.#hasLooked && this.#followed === undefined && this.#sent.length === 0;
+    return this.#hasLooked && !this.#isDeleted && this.#followed === undefined && this.#sent.length === 0;
+  }
+
+  /** It was there, and was deleted, here or elsewhere: what was read of it is all there is. */
+  get isDeleted(): boolean {
+    return this.#isDeleted;
   }
 
   get isRunning(): boolean {
@@ -148,6 +157,7 @@ export class OpenSession {
 
   #sentChanged(sent: SentMessage, state: SentMessage["state"]): void {
     if (state.kind === "accepted") {
+      this.#isThere();
       this.#follow();
       this.#look();
     }
@@ -182,8 +192,22 @@ export class OpenSession {
     });
   }
 
+  /** Forgets it and everything in it. Whether it is gone. */
+  async delete(): Promise<boolean> {
+    const { signal } = this.#controller;
+    const answer = await this.#deps.client.open(sessionPath(this.sessionId), { method: "DELETE", signal });
+    const isGone = answer.kind === "answer" || (answer.kind === "refused" && answer.problem.code === "session_unknown");
+    if (isGone) this.#gone();
+    else this.#acted(answer);
+    return isGone;
+  }
+
   async #act(path: string, body: unknown): Promise<void> {
-    const answer = await this.#deps.client.json(path, { method: "POST", body, signal: this.#controller.signal });
+    const { signal } = this.#controller;
+    this.#acted(await this.#deps.client.json(path, { method: "POST", body, signal }));
+  }
+
+  #acted(answer: Answer<unknown>): void {
     if (this.#controller.signal.aborted) return;
     this.#problem = undefined;
     if (answer.kind === "refused") this.#refused(answer.problem);
@@ -196,6 +220,32 @@ export class OpenSession {
   #refused(problem: Problem): void {
     this.#problem = problem;
     this.#listener.happened({ tone: "bad", text: `${problem.detail} (${problem.code})`, sessionId: this.sessionId });
+  }
+
+  #gone(): void {
+    if (this.#isDeleted || !this.#wasThere || this.#controller.signal.aborted) return;
+    this.#isDeleted = true;
+    this.#known = undefined;
+    this.#followed?.close();
+    this.#followed = undefined;
+    this.#lostUntilMs = undefined;
+    this.#listener.happened({ tone: "warn", text: "The session was deleted.", sessionId: this.sessionId });
+    this.#listener.deleted();
+    this.#listener.changed();
+  }
+
+  /** One that was deleted and is there again is another one. */
+  #isThere(): void {
+    this.#wasThere = true;
+    if (!this.#isDeleted) return;
+    this.#isDeleted = false;
+    this.#forget();
+  }
+
+  #forget(): void {
+    this.#conversation = emptyConversation;
+    this.#firstSeq = 0;
+    this.#title = undefined;
   }
 
   forgetProblem(): void {
@@ -233,12 +283,14 @@ export class OpenSession {
     if (signal.aborted || answer.kind === "unreachable") return false;
     this.#hasLooked = true;
     if (answer.kind === "answer") {
+      this.#isThere();
       this.#known = { why: answer.value, readAtMs: host.clock.monotonicMs() };
       this.#follow();
       if (answer.value.pending.some(({ inputId }) => !this.#inputTexts.has(inputId))) void this.#readRecords();
     } else {
       this.#known = undefined;
-      if (answer.problem.code !== "session_unknown") this.#problem = answer.problem;
+      if (answer.problem.code === "session_unknown") this.#gone();
+      else this.#problem = answer.problem;
     }
     this.#listener.changed();
     return true;
@@ -249,6 +301,8 @@ export class OpenSession {
     this.#followed ??= new FollowedSession(this.#deps, this.sessionId, {
       opened: (isAnew) => {
         this.#lostUntilMs = undefined;
+        // The place behind which the stream was to go on is gone: so is what was read up to it.
+        if (isAnew && this.#firstSeq > 0) this.#forget();
         if (isAnew) void this.#begin();
         else this.#read("more");
         this.#listener.changed();
@@ -260,7 +314,8 @@ export class OpenSession {
       },
       ended: (problem) => {
         this.#followed = undefined;
-        if (problem.code !== "session_unknown") this.#problem = problem;
+        if (problem.code === "session_unknown") this.#gone();
+        else this.#problem = problem;
         this.#listener.changed();
       },
     });

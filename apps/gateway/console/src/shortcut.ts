@@ -12,6 +12,7 @@ export const shortcuts = [
   { key: "g", does: "Everything that runs" },
   { key: "s", does: "Stop the turn" },
   { key: "S", does: "Stop it at once" },
+  { key: "D", does: "Delete the session, once you say so" },
   { key: "a", does: "Go to the call that asks" },
   { key: "?", does: "Show these keys" },
 ] as const satisfies readonly Shortcut[];

@@ -40,6 +40,42 @@ export function tokenDialog(): { readonly node: HTMLDialogElement; ask(wasRefuse
   };
 }
 
+export interface DeleteDialog {
+  readonly node: HTMLDialogElement;
+  /** Whether the session of that title may go; to leave the question is to say no. */
+  ask(title: string): Promise<boolean>;
+}
+
+/** Asks before a session is forgotten for good. */
+export function deleteDialog(): DeleteDialog {
+  const what = make("p", { id: "delete-what" });
+  const form = make(
+    "form",
+    { method: "dialog" },
+    make("h2", { id: "delete-title" }, "Delete this session?"),
+    what,
+    make(
+      "div",
+      { class: "dialog-buttons" },
+      make("button", { type: "submit", class: "quiet", value: "keep", autofocus: true }, "Keep it"),
+      make("button", { type: "submit", class: "primary", value: "delete" }, "Delete"),
+    ),
+  );
+  const attributes = { class: "dialog", "aria-labelledby": "delete-title", "aria-describedby": "delete-what" };
+  const node = make("dialog", attributes, form);
+  return {
+    node,
+    ask(title) {
+      setText(what, `“${title}” and everything that was said in it is forgotten. There is no way back.`);
+      node.returnValue = "keep";
+      if (!node.open) node.showModal();
+      return new Promise((resolve) => {
+        node.addEventListener("close", () => resolve(node.returnValue === "delete"), { once: true });
+      });
+    },
+  };
+}
+
 export interface ShortcutDialog {
   readonly node: HTMLDialogElement;
   readonly isOn: boolean;

@@ -25,6 +25,7 @@ const nearEndPixels = 80;
 
 function stateOf(session: OpenSession): { readonly text: string; readonly tone: string } {
   const { why } = session.known ?? {};
+  if (session.isDeleted) return { text: "deleted", tone: "bad" };
   if (session.isNew) return { text: "new", tone: "info" };
   if (why?.turn?.state === "suspended") {
     const open = why.turn.asks.filter(({ decision }) => decision === null);
@@ -38,7 +39,7 @@ function stateOf(session: OpenSession): { readonly text: string; readonly tone: 
 }
 
 /** One session: who holds it, what was said, and the box to say more. */
-export function sessionView(session: OpenSession): SessionView {
+export function sessionView(session: OpenSession, askToDelete: () => void): SessionView {
   const stop = (hard: boolean): void => void session.stop(hard);
   const write = composer({
     send(text, onBusy) {
@@ -58,6 +59,12 @@ export function sessionView(session: OpenSession): SessionView {
   const forget = make("button", { type: "button", class: "quiet" }, "Dismiss");
   forget.addEventListener("click", () => session.forgetProblem());
   const problemBar = make("div", { class: "bar", "data-tone": "bad" }, problem, forget);
+  const remove = make("button", { type: "button", class: "quiet", on: { click: askToDelete } }, "Delete");
+  const deleted = make(
+    "p",
+    { class: "bar", "data-tone": "warn", role: "status" },
+    "This session was deleted. What is shown was read before; a message begins it anew.",
+  );
   const lost = make("p", { class: "bar", "data-tone": "warn" });
   const scroller = make(
     "div",
@@ -83,8 +90,9 @@ export function sessionView(session: OpenSession): SessionView {
   const node = make(
     "section",
     { class: "session" },
-    make("header", { class: "session-head" }, make("div", { class: "session-name" }, title, id), pill),
+    make("header", { class: "session-head" }, make("div", { class: "session-name" }, title, id), pill, remove),
     facts.node,
+    deleted,
     lost,
     problemBar,
     make("div", { class: "conversation" }, scroller, toEnd),
@@ -103,7 +111,9 @@ export function sessionView(session: OpenSession): SessionView {
       id.hidden = title.textContent === sessionId;
       setText(pill, state.text);
       setAttribute(pill, "data-tone", state.tone);
-      facts.node.hidden = session.isNew;
+      facts.node.hidden = session.isNew || session.isDeleted;
+      deleted.hidden = !session.isDeleted;
+      remove.hidden = session.isNew || session.isDeleted;
       facts.show({ known, nowMs });
       const { lostUntilMs } = session;
       lost.hidden = lostUntilMs === undefined || isAway;
