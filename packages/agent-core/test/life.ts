@@ -51,6 +51,7 @@ function mortal(store: StateStore, isDead: () => boolean): StateStore {
     inbox: port(inbox),
     turns: port(turns),
     spool: port(spool),
+    check: () => store.check(),
     close: async () => {},
   };
 }
