@@ -340,7 +340,7 @@ export const sessionCases: readonly ConformanceCase[] = [
     },
   },
   {
-    id: "STORE-CHECK",
+    id: "SESSION-CHECK",
     title: "a check of a store that can be written to says nothing and changes nothing",
     async run({ open }) {
       const store = await open();
