@@ -2,24 +2,20 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { makeHome, startScript } from "./outside/built-cli.ts";
 import type { RunningCli } from "./outside/built-cli.ts";
+import { isAlive } from "./outside/life.ts";
 import { compatibleConfig, openAiStall, serveModel } from "./outside/model-server.ts";
 import { runInside } from "./inside/command-line.ts";
 
 /** The group of the script, whatever of it is left. */
 let group: number | undefined;
 afterEach(() => {
-  if (group !== undefined && isAlive(-group)) process.kill(-group, "SIGKILL");
+  try {
+    if (group !== undefined) process.kill(-group, "SIGKILL");
+  } catch {
+    // Nothing of it is left.
+  }
   group = undefined;
 });
-
-function isAlive(processId: number): boolean {
-  try {
-    process.kill(processId, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 interface Serving {
   readonly script: RunningCli;

@@ -8,16 +8,7 @@ import { runInside } from "./inside/command-line.ts";
 import { makeHome, startCli } from "./outside/built-cli.ts";
 import { compatibleConfig, openAiCall, openAiText, serveModel } from "./outside/model-server.ts";
 import type { Answer } from "./outside/model-server.ts";
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    // A zombie has ended; only its parent, which stands still, has not taken note.
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
-  } catch {
-    return false;
-  }
-}
+import { isAlive } from "./outside/life.ts";
 
 /** Settles the expired turn of session `s` as a reaper does that is killed before it has ended any process. */
 async function settleAlone(home: string): Promise<void> {

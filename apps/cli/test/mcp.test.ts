@@ -3,18 +3,11 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { eventsOf, makeHome, runCli, startCli } from "./outside/built-cli.ts";
+import { isAlive } from "./outside/life.ts";
 import { compatibleConfig, openAiCall, openAiText, serveModel } from "./outside/model-server.ts";
 
 const program = JSON.stringify([fileURLToPath(new URL("outside/mcp-server.mjs", import.meta.url))]);
 const node = JSON.stringify(process.execPath);
-
-function isRunning(processId: number): boolean {
-  try {
-    return process.kill(processId, 0);
-  } catch {
-    return false;
-  }
-}
 
 it("an MCP server's tools are offered, run under the rules, without our keys, and end with the command", async () => {
   const model = await serveModel(openAiCall("mcp__test__echo", '{"text":"hello"}'), openAiText("Done."));
@@ -29,7 +22,7 @@ it("an MCP server's tools are offered, run under the rules, without our keys, an
   });
   expect(result.code).toBe(0);
   expect(result.stderr).toMatch(/MCP server broken: .*cannot be used/);
-  expect(isRunning(Number(readFileSync(path.join(home, "server.pid"), "utf8")))).toBe(false);
+  expect(isAlive(Number(readFileSync(path.join(home, "server.pid"), "utf8")))).toBe(false);
 });
 
 it("a wrong server in the settings is told and left out", async () => {
@@ -58,7 +51,7 @@ describe("a server that does not start", () => {
       cli.child.kill(signal);
       const ended = await cli.ended;
       expect(ended).toMatchObject({ code, signal: null, stderr: expect.stringContaining(told) });
-      expect(isRunning(Number(readFileSync(file, "utf8")))).toBe(false);
+      expect(isAlive(Number(readFileSync(file, "utf8")))).toBe(false);
     },
     120_000,
   );

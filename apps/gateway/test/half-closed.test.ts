@@ -56,7 +56,7 @@ describe("a client that has closed its side of the connection and still reads", 
     const openCount = async (): Promise<string | undefined> =>
       /turnkeeper_event_streams_open (\d+)/.exec(await (await fetch(`${url}/metrics`)).text())?.[1];
     // Sent to find out whether it has gone: with two of them its machine would have refused the second.
-    await until(() => Promise.resolve(said.split(":\n\n").length === 3));
+    await until(() => Promise.resolve(said.split(":\n\n").length >= 3));
     for (let count = 0; count < 5; count++) expect((await fetch(`${url}/healthz`)).status).toBe(200);
     expect(await openCount()).toBe("2");
     // One that has read all it was sent, and goes: it closes its side like the other.
