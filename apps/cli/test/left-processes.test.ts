@@ -3,9 +3,11 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { systemHost } from "@turnkeeper/kernel";
 import { openSqliteStore } from "@turnkeeper/state-store-sqlite";
+import Database from "better-sqlite3";
 import { expect, it } from "vitest";
 import { runInside } from "./inside/command-line.ts";
 import { makeHome, startCli } from "./outside/built-cli.ts";
+import type { RunningCli } from "./outside/built-cli.ts";
 import { compatibleConfig, openAiCall, openAiText, serveModel } from "./outside/model-server.ts";
 import type { Answer } from "./outside/model-server.ts";
 import { isAlive } from "./outside/life.ts";
@@ -31,6 +33,27 @@ async function settleAlone(home: string): Promise<void> {
   }
 }
 
+/** Stops it where it has no lock of the store: until it goes on, nobody else could write. */
+async function standStill({ child, pid }: RunningCli, home: string): Promise<void> {
+  const database = new Database(path.join(home, "state.db"), { timeout: 0 });
+  const isStopped = (): boolean => /^State:\s+T/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  const isFree = (): boolean => {
+    try {
+      database.exec("BEGIN IMMEDIATE; ROLLBACK");
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  for (child.kill("SIGSTOP"); ; child.kill("SIGSTOP")) {
+    await expect.poll(isStopped, { timeout: 10_000, interval: 1 }).toBe(true);
+    if (isFree()) break;
+    child.kill("SIGCONT");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  database.close();
+}
+
 // The kill by marker reads /proc.
 it.runIf(process.platform === "linux")(
   "rule 7.14: a tool of a stopped process, whose turn another process settled, is gone before the next model call",
@@ -49,7 +72,7 @@ it.runIf(process.platform === "linux")(
     await expect
       .poll(() => (toolPid = Number(readFileSync(path.join(home, "tool.pid"), "utf8"))), { timeout: 10_000 })
       .toBeGreaterThan(1);
-    first.child.kill("SIGSTOP");
+    await standStill(first, home);
     expect(isAlive(toolPid)).toBe(true);
     await settleAlone(home);
     expect(isAlive(toolPid)).toBe(true);
