@@ -66,6 +66,19 @@ async function filesWhileOpen(to: string, turnCount = 6): Promise<void> {
 const codeOf = (error: unknown): unknown => (CodedError.is(error) ? error.code : error);
 
 describe("recoverStore", () => {
+  it("of a healthy store from whose search deleted sessions have yet to be taken loses nothing", async () => {
+    const path = aCopy();
+    const database = new Database(path);
+    // Rows like the one of `store`, which counts the inputs: a number, and a number under it.
+    database.exec("INSERT INTO search_gone (session_no) VALUES (901), (902), (903)");
+    const inputSeq: unknown = database.prepare("SELECT last_input_seq FROM store").pluck().get();
+    database.close();
+    const outputPath = join(folder(), "new.db");
+    const report = await recoverStore(path, { output: outputPath });
+    expect(report).toMatchObject({ isComplete: true, refusedRows: [], unreadPages: [] });
+    expect(column(outputPath, "SELECT last_input_seq FROM store")).toEqual([inputSeq]);
+  });
+
   it("of a store that a later release wrote brings what it knows, and does not call that all", async () => {
     const path = aCopy();
     const database = new Database(path);

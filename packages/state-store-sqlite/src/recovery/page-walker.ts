@@ -104,7 +104,7 @@ export class PageWalker {
     const best = [...votes].filter(([, count]) => count === most).map(([shape]) => shape);
     if (best.length === 1) return best[0];
     const ours = best.filter(({ isDerived }) => !isDerived);
-    return ours.length === 1 ? ours[0] : best.find(({ table }) => table === owner);
+    return best.find(({ table }) => table === owner) ?? (ours.length === 1 ? ours[0] : undefined);
   }
 
   #refuse(page: number, cell: Cell | BrokenCell, reason: string, shape: TableShape | undefined): void {
