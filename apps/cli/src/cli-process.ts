@@ -7,6 +7,7 @@ import type { HeldSignals } from "./held-signals.ts";
 import { Output } from "./output.ts";
 import { oneLine } from "./one-line.ts";
 import { runCommandLine } from "./program.ts";
+import { StandardTerminals } from "./standard-terminals.ts";
 
 function workingFolderOf(process: NodeJS.Process): string | undefined {
   try {
@@ -17,7 +18,9 @@ function workingFolderOf(process: NodeJS.Process): string | undefined {
   }
 }
 
-function ioOf(process: NodeJS.Process, held: HeldSignals): CommandIo {
+type EndProcess = (code: number) => never;
+
+function ioOf(process: NodeJS.Process, held: HeldSignals, end: EndProcess): CommandIo {
   return {
     // Node makes the stream at the first look, and a stream that nobody reads costs start-up time all the same.
     get stdin() {
@@ -42,7 +45,7 @@ function ioOf(process: NodeJS.Process, held: HeldSignals): CommandIo {
       process.on("exit", listener);
       return () => process.removeListener("exit", listener);
     },
-    exitNow: (code) => process.exit(code),
+    exitNow: end,
   };
 }
 
@@ -102,11 +105,17 @@ export async function answerCommandLine(argv: readonly string[], io: CommandIo):
 /** Runs one command line in this process and ends it: output drained, exit code as the README's table says. */
 export async function runProcess(process: NodeJS.Process, held: HeldSignals): Promise<void> {
   const argv = process.argv.slice(2);
-  const io = ioOf(process, held);
+  const terminals = new StandardTerminals();
+  const end = (code: number): never => {
+    // Behind whoever listens for the end and still draws.
+    process.on("exit", () => terminals.letGo());
+    return process.exit(code);
+  };
+  const io = ioOf(process, held, end);
   // A defect in a callback: what is stored is safe, and another process takes the session over.
   const onDefect = (error: unknown): void => {
     void tellFailure(error, io, { isDebug: argv.includes("--debug") }).then((code) =>
-      process.exit(isExhaustion(error) ? code : exitCode.failed),
+      end(isExhaustion(error) ? code : exitCode.failed),
     );
   };
   process.on("uncaughtException", onDefect);
@@ -125,5 +134,5 @@ export async function runProcess(process: NodeJS.Process, held: HeldSignals): Pr
     code = exitCode.failed;
   }
   // Not a natural end: a tool that was left behind, or a provider's socket, must not keep a finished command alive.
-  process.exit(code);
+  end(code);
 }

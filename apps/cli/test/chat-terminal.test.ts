@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync, readlinkSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { runInside } from "./inside/command-line.ts";
 import { makeHome, startBesideTerminal, startOnTerminal, startShellOnTerminal } from "./outside/built-cli.ts";
 import type { RunningCli } from "./outside/built-cli.ts";
@@ -115,6 +115,28 @@ describe("a chat on a terminal", () => {
     const shown = await runInside(["sessions", "show", "s", "--json"], { home });
     const { turns } = JSON.parse(shown.stdout) as { readonly turns: readonly { readonly reason?: string }[] };
     expect(turns.map(({ reason }) => reason)).toEqual(["shutdown", undefined]);
+  });
+});
+
+describe("a terminal that goes away", () => {
+  it.each(["chat", "run go"])("lets %s come to its own end, and dumps no core", async (command) => {
+    const server = await serveModel(openAiCall("shell", '{"command":"true"}'), openAiText("never asked for"));
+    const home = makeHome(compatibleConfig(server));
+    const shell = startShellOnTerminal({ home });
+    await shell.sees(/shell> /, "screen");
+    // The shell in between outlives the terminal, to tell how the program ended.
+    type(shell, `(trap '' HUP; $CLI ${command} --session s; echo $? > status)\n`);
+    if (command === "chat") {
+      await shell.sees(/› /, "screen");
+      type(shell, "go\r");
+    }
+    await shell.sees(/Allow\?/, "screen");
+    shell.child.kill("SIGKILL");
+    await shell.ended;
+    const status = path.join(home, "status");
+    await vi.waitFor(() => expect(readFileSync(status, "utf8")).toMatch(/\n$/), { timeout: 20_000 });
+    expect(readFileSync(status, "utf8")).toBe(command === "chat" ? "0\n" : "130\n");
+    expect(await runInside(["why", "s"], { home })).toMatchObject({ stdout: expect.stringContaining("asks") });
   });
 });
 
