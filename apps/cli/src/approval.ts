@@ -49,6 +49,8 @@ export interface QuestionsParts {
   readonly ask: AskLine;
   /** The agent whose turns ask. */
   readonly agent: () => Pick<Agent, "answer">;
+  /** The person left without an answer: the turn is to wait for one from elsewhere, without this process. */
+  readonly leave: () => void;
 }
 
 /**
@@ -107,6 +109,10 @@ export class Questions {
     const { signal } = this.#moot;
     const decision = this.#always.has(question.name) ? "allow" : await this.#asked(question, signal);
     if (signal.aborted) return;
+    if (decision === undefined) {
+      this.#open = [];
+      return this.#parts.leave();
+    }
     const { callId, childSessionId, sessionId } = question;
     const turnId = childSessionId === undefined ? question.turnId : question.childTurnId;
     const by = `the person at pid ${process.pid}`;
@@ -120,14 +126,15 @@ export class Questions {
     screen.note(`  It had been answered already: ${answer.decision}, by ${printable(answer.by)}.`);
   }
 
-  async #asked(question: Question, signal: AbortSignal): Promise<"allow" | "deny"> {
+  async #asked(question: Question, signal: AbortSignal): Promise<"allow" | "deny" | undefined> {
     const { ask, screen } = this.#parts;
     for (const line of callLines(question, screen.noteStyle)) screen.note(line);
     for (;;) {
       const answer = (await ask(`  Allow? [y]es, [n]o, [a]lways ${printable(question.name)} `, signal))
         ?.trim()
         .toLowerCase();
-      if (answer === undefined || answer === "n" || answer === "no") return "deny";
+      if (answer === undefined) return undefined;
+      if (answer === "n" || answer === "no") return "deny";
       if (answer === "y" || answer === "yes") return "allow";
       if (answer === "a" || answer === "always") {
         this.#always.add(question.name);
@@ -145,19 +152,19 @@ export function terminalAsker(io: CommandIo, onInterrupt: () => void): AskLine |
       if (signal.aborted) return resolve(undefined);
       const reader = createInterface({ input: io.stdin, output: io.stderr.stream, terminal: io.stderr.canRedraw });
       const end = (answer: string | undefined): void => {
-        signal.removeEventListener("abort", onAbort);
+        signal.removeEventListener("abort", leave);
         reader.removeAllListeners("close");
         reader.close();
         resolve(answer);
       };
-      const onAbort = (): void => {
+      const leave = (): void => {
         io.stderr.write("\n");
         end(undefined);
       };
-      signal.addEventListener("abort", onAbort, { once: true });
+      signal.addEventListener("abort", leave, { once: true });
       // In raw mode Ctrl-C is a key, not a signal.
       reader.on("SIGINT", onInterrupt);
-      reader.on("close", () => end(undefined));
+      reader.on("close", leave);
       reader.question(question, end);
     });
 }

@@ -257,6 +257,20 @@ describe("a chat on a terminal", () => {
     expect(JSON.parse(shown.stdout)).toMatchObject({ entries: [{}, {}, { role: "tool", status: "denied" }, {}] });
   });
 
+  it("Ctrl-D at a question leaves it open: the turn waits, and the next chat asks again", async () => {
+    const { chat, type, home } = await chatWith(openAiCall("shell", '{"command":"echo ran"}'), openAiText("All done."));
+    type("hello\r");
+    await chat.sees(/Allow\?/, "screen");
+    type("\u0004");
+    expect(await chat.ended).toMatchObject({ code: 0, stdout: expect.stringContaining("The turn waits for approval") });
+    const again = startOnTerminal(["chat", "--session", "s"], { home, env: { TERM: "dumb" } });
+    await again.sees(/Allow\?/);
+    again.child.stdin.write("\u0004");
+    expect(await again.ended).toMatchObject({ code: 0 });
+    const why = await runInside(["why", "s", "--json"], { home });
+    expect(JSON.parse(why.stdout)).toMatchObject({ turn: { state: "suspended" } });
+  });
+
   it("asks about an edit by showing what it changes", async () => {
     const { chat, type, home } = await chatWith(
       openAiCall("edit_file", '{"path":"notes.txt","old_text":"one\\ntwo","new_text":"one\\n2"}'),

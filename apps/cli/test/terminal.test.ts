@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
+import { runInside } from "./inside/command-line.ts";
 import { makeHome, startOnTerminal } from "./outside/built-cli.ts";
 import {
   compatibleConfig,
@@ -69,6 +70,17 @@ describe("a run on a terminal", () => {
     await run.sees(/Allow\?/);
     run.child.stdin.write("\u0003");
     expect(await run.ended).toMatchObject({ code: 130, stdout: expect.stringContaining("interrupted (user-stop)") });
+  });
+
+  it("Ctrl-D at the question leaves it open: it is answered from elsewhere", async () => {
+    const server = await serveModel(openAiCall("shell", '{"command":"echo first"}'), openAiText("Done."));
+    const home = makeHome(compatibleConfig(server));
+    const run = startOnTerminal(["run", "go", "--session", "s"], { home });
+    await run.sees(/Allow\?/);
+    run.child.stdin.write("\u0004");
+    expect(await run.ended).toMatchObject({ code: 130, stdout: expect.stringContaining("waits for approval") });
+    const why = await runInside(["why", "s"], { home });
+    expect(why.stdout).toContain("turnkeeper approve s ");
   });
 
   it("has no colour with NO_COLOR, and neither colour nor spinner on a dumb terminal", async () => {

@@ -60,7 +60,7 @@ export class PlainLines implements LineInput {
         end(undefined);
       };
       signal.addEventListener("abort", onAbort, { once: true });
-      this.#answer = end;
+      this.#answer = (line) => (line === undefined ? onAbort() : end(line));
       this.#screen.idle();
       this.#io.stdout.write(question);
     });

@@ -57,7 +57,12 @@ export async function chat(io: CommandIo, flags: TurnFlags): Promise<number> {
   let ask: AskLine | undefined;
   const askLine: AskLine = async (question, signal) => ask?.(question, signal);
   const approval = approvalOf({ yes: flags.yes, ask: isByHand });
-  const questions = new Questions({ screen, ask: askLine, agent: () => conversation.seated.agent });
+  const questions = new Questions({
+    screen,
+    ask: askLine,
+    agent: () => conversation.seated.agent,
+    leave: () => ladder.shutDown(),
+  });
   const view = (options: { readonly isTold: boolean }): TurnView => {
     const asks = approval === "ask";
     const plain = flags.json ? new JsonLinesView(io) : new TextView(screen, { ...options, asks });

@@ -50,7 +50,7 @@ export async function run(io: CommandIo, message: string | undefined, flags: Tur
     close = () => closeAll([() => seat.close(), () => seated.close()]);
     if (early.signal.aborted) return early.tell();
 
-    const questions = ask && new Questions({ screen, ask, agent: () => seated.agent });
+    const questions = ask && new Questions({ screen, ask, agent: () => seated.agent, leave: () => ladder.shutDown() });
     if (flags.session === undefined && io.stderr.isTerminal) screen.note(screen.noteStyle.dim(`Session ${sessionId}`));
     const turn = seated.agent.run(sessionId, text, { ...runOptionsOf(flags), approval });
     const stop = (hard: boolean): void => turn.stop({ hard, by: `Ctrl-C, pid ${process.pid}` });
