@@ -154,7 +154,10 @@ export async function seatAgent(
   { audience = "terminal", yes, note = (text) => complain(io, text.trim()), stop }: AgentUse,
 ): Promise<SeatedAgent> {
   const { createAgent } = await import("@turnkeeper/agent-core");
-  const { config } = context;
+  const {
+    config,
+    loaded: { hasUnreadRules },
+  } = context;
   const toolSet = await openToolSet(io, context, { audience, stop });
   const { tools, policy } = toolSet;
   const { model: titleModel, complaint } = await openTitleModel(config, modelDepsOf(io, context));
@@ -166,7 +169,7 @@ export async function seatAgent(
       `agent.delegation.budget.cost bounds nothing: ${model.id} has no price. Set models."${model.id}".price.`,
     );
   const workspace = workingFolderOf(io);
-  const approvalPolicy = policyOf({ config, policy, workspace, yes, note });
+  const approvalPolicy = policyOf({ config, policy, workspace, yes, hasUnreadRules, note });
   try {
     const agent = await createAgent(
       {

@@ -20,6 +20,8 @@ export interface PolicyParts {
   readonly policy: ApprovalPolicy;
   readonly workspace: string;
   readonly yes?: boolean | undefined;
+  /** There may be rules that could not be read: then `--yes` allows nothing. */
+  readonly hasUnreadRules?: boolean | undefined;
   /** Told of what a rule denies. */
   readonly note: (text: string) => void;
 }
@@ -28,10 +30,14 @@ export interface PolicyParts {
  * The rules as an agent asks them. What a rule for a tool or a pattern denies is denied to everybody; what the general
  * rule denies, `--yes` allows.
  */
-export function policyOf({ config, policy, workspace, yes, note }: PolicyParts): AgentPolicy {
+export function policyOf({ config, policy, workspace, yes, hasUnreadRules, note }: PolicyParts): AgentPolicy {
   const isOneWord = typeof config.tools.approval === "string";
   return (call) => {
     const { decision, rule } = policy.decide({ ...call, workspace });
+    if (decision === "ask" && yes && hasUnreadRules) {
+      note(`  ${printable(call.name)} is denied: config.yaml cannot be read, and may forbid it.`);
+      return "deny";
+    }
     if (decision !== "deny") return decision;
     if (yes && (isOneWord || rule === "*")) return "allow";
     if (!isOneWord) note(`  ${printable(call.name)} is denied by the rule ${printable(rule ?? "")}.`);

@@ -38,6 +38,24 @@ it("what a rule denies is denied with --yes too; the rest is allowed", async () 
   expect(existsSync(path.join(other, "made"))).toBe(true);
 });
 
+it("with rules that cannot be read, --yes allows nothing", async () => {
+  const home = await homeWith('{ shell: { deny: ["touch *"] } }', "shell", { command: "touch made" });
+  const file = path.join(home, "config.yaml");
+  const text = await readFile(file, "utf8");
+  await writeFile(file, `${text}tools: { enabled: [shell] }\n`);
+  // The model comes from the command line: the file's is not read either.
+  const address = /base_url: "?([^" }]+)/.exec(text)?.[1] ?? "";
+  const model = ["--model", "openai/any"];
+  const env = { OPENAI_API_KEY: "any", OPENAI_BASE_URL: address };
+  const denied = await runCli(["run", "go", "--yes", "--json", ...model], { home, env });
+  expect(denied.stderr).toMatch(
+    /is not YAML \(Map keys must be unique\); using the defaults, and --yes allows nothing/,
+  );
+  expect(denied.stderr).toContain("shell is denied: config.yaml cannot be read, and may forbid it.");
+  expect(eventsOf(denied.stdout).find(({ type }) => type === "tool.finished")).toMatchObject({ ok: false });
+  expect(existsSync(path.join(home, "made"))).toBe(false);
+});
+
 it("a tool that asks for nothing by itself may be made to", async () => {
   const home = await homeWith('{ read_file: { deny: ["*.env"] } }', "read_file", { path: "prod.env" });
   await writeFile(path.join(home, "prod.env"), "secret-value");

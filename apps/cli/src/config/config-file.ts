@@ -12,6 +12,8 @@ export interface LoadedConfig {
   /** The keys that the file sets, each with its line. */
   readonly configured: ReadonlyMap<string, number | undefined>;
   readonly findings: readonly ConfigFinding[];
+  /** Rules of `tools.approval` may stand in the file, which could not be read: nobody knows what they forbid. */
+  readonly hasUnreadRules: boolean;
 }
 
 /** Far above any real one; a wrong file (a log, a database) is not read into memory to find that out. */
@@ -21,13 +23,21 @@ export function configFileOf(home: string): string {
   return path.join(home, "config.yaml");
 }
 
-const defaults = (file: string, exists: boolean, findings: readonly ConfigFinding[] = []): LoadedConfig => ({
+const defaults = (file: string, exists: boolean): LoadedConfig => ({
   file,
   exists,
   config: defaultConfig,
   configured: new Map(),
-  findings,
+  findings: [],
+  hasUnreadRules: false,
 });
+
+/** The defaults in place of a file that is there and cannot be read. */
+function unread(file: string, finding: ConfigFinding, text?: string): LoadedConfig {
+  const hasUnreadRules = text === undefined || text.includes("approval");
+  const message = hasUnreadRules ? `${finding.message}, and --yes allows nothing` : finding.message;
+  return { ...defaults(file, true), findings: [{ ...finding, message }], hasUnreadRules };
+}
 
 /** The file's text, a reason why it cannot be used, or nothing where there is no file. */
 async function textOf(file: string): Promise<{ readonly text: string } | { readonly problem: string } | undefined> {
@@ -52,12 +62,15 @@ async function parseYaml(text: string): Promise<ParsedYaml | ConfigFinding> {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const [error] = document.errors;
-  if (error)
+  if (error) {
+    // The parser's own message names a function of its own.
+    const what = error.code === "MULTIPLE_DOCS" ? "Several documents; one is known" : error.message.split("\n")[0];
     return {
       key: "",
       line: lines.linePos(error.pos[0]).line,
-      message: `is not YAML (${error.message.split("\n")[0] ?? ""}); using the defaults`,
+      message: `is not YAML (${what ?? ""}); using the defaults`,
     };
+  }
   let value: unknown;
   try {
     value = document.toJS();
@@ -86,14 +99,13 @@ export async function loadConfig(home: string): Promise<LoadedConfig> {
   const file = configFileOf(home);
   const read = await textOf(file);
   if (read === undefined) return defaults(file, false);
-  if ("problem" in read) return defaults(file, true, [{ key: "", message: `${read.problem}; using the defaults` }]);
+  if ("problem" in read) return unread(file, { key: "", message: `${read.problem}; using the defaults` });
   const yaml = await parseYaml(read.text);
-  if (!("mapping" in yaml)) return defaults(file, true, [yaml]);
+  if (!("mapping" in yaml)) return unread(file, yaml, read.text);
   const { checkConfig } = await import("./config-schema.ts");
   const { config, configured, findings } = checkConfig(yaml.mapping);
   return {
-    file,
-    exists: true,
+    ...defaults(file, true),
     config,
     configured: new Map([...leavesOf(configured).keys()].map((key) => [key, yaml.lineOf(key)])),
     findings: findings.map((finding) => ({ ...finding, line: yaml.lineOf(finding.key) })),
