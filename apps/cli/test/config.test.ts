@@ -152,7 +152,16 @@ describe("config.yaml", () => {
     ],
     ["a: [unclosed\n", /config\.yaml:2 is not YAML \(.*\); using the defaults\./],
     ["- a\n", "config.yaml:1 must be a mapping of settings; using the defaults."],
-    ["a: 1\na: 2\n", /is not YAML \(Map keys must be unique\)/],
+    ["a: 1\na: 2\n", "config.yaml:2 is not YAML (Map keys must be unique); using the defaults."],
+    ["a: 1\n---\na: 2\n", "config.yaml:2 is not YAML (Several documents; one is known); using the defaults."],
+    [
+      "tools: { approval: { shell: deny } }\ntools: {}\n",
+      "config.yaml:2 is not YAML (Map keys must be unique); using the defaults, and --yes allows nothing.",
+    ],
+    [
+      "models: { constructor: 3 }\n",
+      'config.yaml:1: models.constructor: expected PROVIDER/MODEL, got "constructor"; using the default.',
+    ],
     ["a: &a [*a]\n", /is unknown|not usable/],
   ] as const) {
     it(`${JSON.stringify(yaml)}: one finding, the default, nothing thrown`, async () => {
@@ -307,6 +316,15 @@ describe("turnkeeper config", () => {
 
   it("check leaves it to the environment whether a key is set", async () => {
     expect(await runInside(["config", "check"], { home: makeHome("model: anthropic/x\n") })).toMatchObject({ code: 0 });
+    const elsewhere = makeHome("model: demo/echo\nstore: { url: 'mysql://me:secret@server/turns' }\n");
+    const noStore = await runInside(["config", "check"], { home: elsewhere });
+    expect(noStore).toMatchObject({
+      code: 2,
+      stdout: expect.stringMatching(
+        /config\.yaml:2: store\.url: Cannot use the store "mysql:…": give the path of a file/,
+      ),
+    });
+    expect(noStore.stdout).not.toContain("secret");
   });
 
   it("schema is a JSON Schema that names every default", async () => {

@@ -99,6 +99,36 @@ describe("doctor", { timeout: 60_000 }, () => {
     expect(await theFault()).toMatchObject({ name: "structure", found: expect.stringContaining("NOTADB") });
   });
 
+  it("a folder in the store's place is told once, and nothing is advised that would not help", async () => {
+    rmSync(storePath());
+    for (const suffix of ["-mark", "-reserve"]) rmSync(`${storePath()}${suffix}`, { force: true });
+    mkdirSync(path.join(storePath(), "inside"), { recursive: true });
+    const { checks } = await doctor();
+    expect(checks.filter(({ status }) => status === "wrong")).toEqual([
+      expect.objectContaining({ name: "store", found: expect.stringContaining("it is a folder") }),
+    ]);
+  });
+
+  it("on a file system that is read-only advises another place, and no change of owner", async (context) => {
+    const disk = path.join(home, "disk");
+    mkdirSync(disk);
+    const mount = (...options: readonly string[]): number | null =>
+      spawnSync("mount", ["-t", "tmpfs", "-o", options.join(","), "tmpfs", disk]).status;
+    if (mount("size=8m") !== 0) return context.skip("mounting a disk needs root");
+    try {
+      const onDisk = ["--home", disk];
+      expect(await runInside(["run", "hello", "--model", "demo/echo", ...onDisk], { home })).toMatchObject({ code: 0 });
+      expect(mount("remount", "ro")).toBe(0);
+      const { checks } = await doctor(...onDisk);
+      const wrong = checks.filter(({ name }) => ["home", "store", "liveness socket"].includes(name));
+      expect(wrong.map(({ status }) => status)).toEqual(["wrong", "wrong", "wrong"]);
+      for (const { found } of wrong) expect(found).toContain("read-only");
+      expect(JSON.stringify(checks)).not.toMatch(/chown|write permission/);
+    } finally {
+      spawnSync("umount", ["-l", disk]);
+    }
+  });
+
   it("finds hard links, modes, a WAL that is too long, and one without its database", async () => {
     chmodSync(storePath(), 0o640);
     expect(await theFault()).toMatchObject({ name: "store files", next: `chmod 600 ${storePath()}` });

@@ -96,7 +96,13 @@ const meanings: readonly Meaning[] = [
     next: "Stop every process that uses it, keep the file and its -wal as they are, and recover into a new file.",
   },
   {
-    pattern: /^(SQLITE_READONLY|EROFS|EACCES|EPERM)/,
+    pattern: /^EROFS/,
+    code: "STORE_READONLY",
+    what: "its file system is read-only",
+    next: "Mount it to be written to, or choose another path.",
+  },
+  {
+    pattern: /^(SQLITE_READONLY|EACCES|EPERM)/,
     code: "STORE_READONLY",
     what: "this process may not write the file or its folder",
     next: "Give its user write permission on both, or choose another path.",

@@ -60,10 +60,15 @@ export async function homeChecks({ folder, source }: HomeLocation): Promise<read
   try {
     await access(folder, constants.W_OK | constants.X_OK);
   } catch (error) {
+    const code = codeOf(error);
+    if (code === "EROFS")
+      return [
+        wrong(name, `${where} is on a file system that is read-only`, "choose another with --home or TURNKEEPER_HOME"),
+      ];
     return [
       wrong(
         name,
-        `${where} is not writable (${codeOf(error)})`,
+        `${where} is not writable (${code})`,
         "give this user write permission, or choose another with --home",
       ),
     ];

@@ -3,6 +3,7 @@ import { constants } from "node:fs";
 import { access, readdir, stat, statfs } from "node:fs/promises";
 import { userInfo } from "node:os";
 import path from "node:path";
+import { systemCodeOf } from "../cli-error.ts";
 import { inspectCommand, topCommand } from "../printed-command.ts";
 import { shellWord } from "../shell-word.ts";
 import { socketFolderOf } from "../store-location.ts";
@@ -65,6 +66,8 @@ const freeBytesMin = 256 * 1024 * 1024;
 /** A WAL is cut back to this by a checkpoint; one that is longer has a reader that does not end, or nobody to cut it. */
 const walBytesMax = 64 * 1024 * 1024;
 
+const elsewhere = "put the store on a local disk: store.url, or --store";
+
 const megabytes = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)} MB`;
 
 async function sizeOf(file: string): Promise<number | undefined> {
@@ -95,7 +98,6 @@ async function fileSystemChecks(folder: string): Promise<readonly Check[]> {
   const known = fileSystems.get(type >>> 0);
   if (!known)
     return [note(name, `of type 0x${type.toString(16)}, which is not known here; SQLite needs a local disk`), space];
-  const elsewhere = "put the store on a local disk: store.url, or --store";
   if (!known.isLocal) return [wrong(name, `${known.name}: shared file systems lose SQLite's locks`, elsewhere), space];
   if (known.but !== undefined) return [note(name, `${known.name}: ${known.but}`, elsewhere), space];
   return [ok(name, known.name), space];
@@ -119,13 +121,13 @@ async function socketCheck(storePath: string): Promise<Check> {
       `${folder} is no folder; a dead holder is then found by pid and start time`,
       `mv ${shellWord(folder)} ${shellWord(`${folder}.aside`)}`,
     );
-  if (
-    await access(folder, constants.W_OK | constants.X_OK).then(
-      () => false,
-      () => true,
-    )
-  )
-    return wrong(name, `${folder} cannot be used by this user`, {
+  const refused = await access(folder, constants.W_OK | constants.X_OK).then(
+    () => undefined,
+    (error: unknown) => systemCodeOf(error) ?? String(error),
+  );
+  if (refused === "EROFS") return wrong(name, `${folder} is on a file system that is read-only`, elsewhere);
+  if (refused !== undefined)
+    return wrong(name, `${folder} cannot be used by this user (${refused})`, {
       first: "become its owner, or root",
       next: `chown -R ${userInfo().uid} ${shellWord(folder)}`,
     });
@@ -144,12 +146,15 @@ async function modeChecks(storePath: string): Promise<readonly Check[]> {
   const files = await Promise.all(
     [storePath, `${storePath}-wal`, `${storePath}-shm`, ...spooled].map(async (file) => ({
       file,
-      mode: (await stat(file).catch(() => undefined))?.mode,
+      stats: await stat(file).catch(() => undefined),
     })),
   );
-  const open = files.filter(({ mode }) => mode !== undefined && (mode & 0o077) !== 0);
+  // A folder in a file's place is told where the store is opened; closing it to others would not make it a store.
+  const open = files.flatMap(({ file, stats }) =>
+    stats?.isFile() && (stats.mode & 0o077) !== 0 ? [{ file, mode: stats.mode }] : [],
+  );
   if (open.length === 0) return [ok("store files", "readable by this user alone")];
-  return open.map(({ file, mode = 0 }) =>
+  return open.map(({ file, mode }) =>
     wrong("store files", `${file} has mode ${(mode & 0o777).toString(8)}`, `chmod 600 ${shellWord(file)}`),
   );
 }
@@ -177,7 +182,7 @@ async function logChecks(storePath: string): Promise<readonly Check[]> {
 
 async function linkChecks(storePath: string): Promise<readonly Check[]> {
   const stats = await stat(storePath).catch(() => undefined);
-  if (!stats || stats.nlink <= 1) return [];
+  if (!stats?.isFile() || stats.nlink <= 1) return [];
   const copy = `${storePath}.copy`;
   return [
     wrong(

@@ -1,6 +1,9 @@
 import { systemHost } from "@turnkeeper/kernel";
+import { failureLine } from "../cli-error.ts";
 import { leavesOf } from "../config/config.ts";
+import type { ConfigFinding } from "../config/config.ts";
 import { configFileOf, findingLine, loadConfig } from "../config/config-file.ts";
+import type { LoadedConfig } from "../config/config-file.ts";
 import { readContext } from "../command-context.ts";
 import type { CommandContext, CommonFlags } from "../command-context.ts";
 import type { CommandIo } from "../command-io.ts";
@@ -8,7 +11,7 @@ import { table } from "../display/transcript-text.ts";
 import { exitCode } from "../exit-code.ts";
 import { locateHome } from "../home.ts";
 import { chooseModel, findWrongModels, keyVariables } from "../model-choice.ts";
-import { withoutSecrets } from "../store-location.ts";
+import { locateStore, withoutSecrets } from "../store-location.ts";
 
 interface EffectiveSetting {
   readonly key: string;
@@ -74,13 +77,24 @@ export async function showConfig(io: CommandIo, flags: CommonFlags): Promise<num
   return exitCode.ok;
 }
 
+/** A `store.url` that no command can use; the schema knows only that it is text. */
+function wrongStore(io: CommandIo, { config, configured }: LoadedConfig, home: string): readonly ConfigFinding[] {
+  try {
+    locateStore(io, { configured: config.store.url, home });
+    return [];
+  } catch (error) {
+    const key = "store.url";
+    return [{ key, line: configured.get(key), message: failureLine(error).replace(/\.$/, "") }];
+  }
+}
+
 /** `turnkeeper config check`: every finding on one line. */
 export async function checkConfigFile(io: CommandIo, flags: CommonFlags): Promise<number> {
   const { folder: homeFolder } = locateHome(io, flags.home);
   const loaded = await loadConfig(homeFolder);
   const { file, exists } = loaded;
   const ofModels = await findWrongModels(loaded, { environment: io.environment, host: systemHost, homeFolder });
-  const findings = [...loaded.findings, ...ofModels];
+  const findings = [...loaded.findings, ...ofModels, ...wrongStore(io, loaded, homeFolder)];
   if (flags.json) io.stdout.line(JSON.stringify({ file, exists, findings }));
   else if (findings.length > 0) for (const finding of findings) io.stdout.line(findingLine(file, finding));
   else io.stderr.line(exists ? `${file} is right.` : `There is no ${file}; every setting has its default.`);

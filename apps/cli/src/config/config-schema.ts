@@ -282,7 +282,10 @@ const shown = (value: unknown): string => {
 
 function valueAt(raw: unknown, path: readonly PropertyKey[]): unknown {
   return path.reduce<unknown>(
-    (value, key) => (typeof value === "object" && value !== null ? (value as Raw)[String(key)] : undefined),
+    (value, key) =>
+      typeof value === "object" && value !== null && Object.hasOwn(value, key)
+        ? (value as Raw)[String(key)]
+        : undefined,
     raw,
   );
 }
