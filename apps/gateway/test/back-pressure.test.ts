@@ -146,6 +146,34 @@ it("of event streams that are asked for at once no more are opened than there is
   for (let count = 0; count < 5; count++) expect(await isGone()).toBe(true);
 });
 
+it.each([
+  ["/v1/chat/completions", { messages: [{ role: "user", content: "Hi" }] }],
+  ["/v1/responses", { input: "Hi" }],
+])(
+  "of answers that are asked for as streams at once no more are begun than there is room for: %s",
+  async (path, body) => {
+    // None says a word, and so none has its stream yet, before all have asked.
+    let answer = (): void => {};
+    const waits = new Promise<void>((resolve) => (answer = resolve));
+    const steps = Array.from({ length: 2 }, () => async () => {
+      await waits;
+      return { text: "Hello." };
+    });
+    const { url, agent } = await openGateway(steps, { limits: { streamCount: 2 } });
+    let refusedCount = 0;
+    const asked = Array.from({ length: 12 }, async () => {
+      const told = await post(`${url}${path}`, { model: agent.modelId, stream: true, ...body });
+      if (told.status === 429) refusedCount++;
+      return told.text();
+    });
+    await until(() => Promise.resolve(refusedCount === 10));
+    answer();
+    const texts = await Promise.all(asked);
+    expect(texts.filter((text) => text.includes("Hello."))).toHaveLength(2);
+    expect(texts.filter((text) => text.includes("too_many_streams"))).toHaveLength(10);
+  },
+);
+
 describe("a reader that takes nothing", () => {
   it("is cut off when too much waits for it, harms no turn, and comes back where it was", async () => {
     const piece = "x".repeat(256_000);

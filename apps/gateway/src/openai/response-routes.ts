@@ -1,16 +1,10 @@
 import { z } from "zod";
-import { whenClientGone } from "../client-gone.ts";
-import type { EventStream } from "../event-stream.ts";
 import type { GatewayParts } from "../gateway-parts.ts";
-import { refusalOf } from "../refusal.ts";
 import { defineRoute } from "../route.ts";
 import type { Route } from "../route.ts";
 import type { Answering } from "./answering.ts";
-import type { AnswerPiece } from "./answer-reader.ts";
-import { begunStream, checkEnd } from "./answer-stream.ts";
 import { answeringModel } from "./models.ts";
-import type { OpenAnswer } from "./open-answer.ts";
-import { errorOf, tellOpenAi } from "./openai-error.ts";
+import { tellOpenAi } from "./openai-error.ts";
 import { headerTexts, readHeaders } from "./request-headers.ts";
 import type { RequestHeaders } from "./request-headers.ts";
 import { responseIdOf, responsePlace, unknownResponse } from "./response-id.ts";
@@ -23,41 +17,9 @@ import {
 import type { ResponseBody } from "./response-request.ts";
 import { ResponseWriter } from "./response-writer.ts";
 import { unfit } from "./said.ts";
+import { tellAnswer } from "./told-answer.ts";
 
 const responseSchema = z.looseObject({ id: z.string(), object: z.literal("response") });
-
-async function wholeResponse(answer: OpenAnswer, writer: ResponseWriter): Promise<object> {
-  let last: AnswerPiece | undefined;
-  for await (const piece of answer.pieces()) {
-    checkEnd(piece, writer.hasText, answer.isKept);
-    writer.take(piece);
-    last = piece;
-  }
-  const { type: _type, ...response } = writer.end(last, answer.usage, answer.isKept);
-  return response;
-}
-
-async function sendResponse(
-  stream: EventStream,
-  pieces: AsyncIterable<AnswerPiece>,
-  answer: OpenAnswer,
-  writer: ResponseWriter,
-): Promise<void> {
-  let last: AnswerPiece | undefined;
-  try {
-    for (const event of writer.begin()) stream.send(JSON.stringify(event));
-    for await (const piece of pieces) {
-      for (const event of writer.take(piece)) stream.send(JSON.stringify(event));
-      last = piece;
-    }
-    stream.send(JSON.stringify(writer.ended(writer.end(last, answer.usage, answer.isKept))));
-  } catch (error) {
-    stream.send(JSON.stringify(writer.failed(errorOf(refusalOf(error)))));
-    throw error;
-  } finally {
-    stream.end();
-  }
-}
 
 /** The session that a request goes on with; none, where it begins one. */
 async function namedSession(
@@ -112,22 +74,18 @@ export function responseRoutes(parts: GatewayParts, answering: Answering): reado
         isResumable: isStored,
         param: "input",
       });
-      whenClientGone(reply, () => answer.abandon());
-      if (answer.isKept) reply.header("x-session-id", answer.sessionId);
       const { sessionId, inputId } = answer;
       const resultOf = conversation.said.findLast(({ role }) => role !== "user");
-      const writer = new ResponseWriter({
+      const head = {
         id: responseIdOf({ sessionId, inputId, resultOf: resultOf?.role === "tool" ? resultOf.callId : undefined }),
         created_at: Math.floor(host.clock.wallMs() / 1000),
         model,
         previous_response_id: body.previous_response_id ?? null,
         instructions: body.instructions ?? null,
         store: isStored,
-      });
-      if (!place) return wholeResponse(answer, writer);
-      const pieces = await begunStream(host, answer);
-      await streams.told(sendResponse(place.open(reply), pieces, answer, writer));
-      return reply;
+      };
+      // The place is kept until the answer is told.
+      return await tellAnswer(parts, reply, answer, new ResponseWriter(head, answer), place);
     },
   });
   return [createResponse];

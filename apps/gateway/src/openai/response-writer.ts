@@ -1,8 +1,10 @@
 import type { TurnFinished } from "@turnkeeper/agent-core";
 import type { Usage } from "@turnkeeper/state-store";
+import type { Refusal } from "../refusal.ts";
 import type { AnswerPiece, HandedCall } from "./answer-reader.ts";
+import type { AnswerWriter } from "./answer-writer.ts";
+import type { OpenAnswer } from "./open-answer.ts";
 import { errorOf, refusalOfTurn } from "./openai-error.ts";
-import type { OpenAiError } from "./openai-error.ts";
 
 /** What every form of one response has. */
 export interface ResponseHead {
@@ -19,6 +21,12 @@ interface ResponseEvent {
   readonly [field: string]: unknown;
 }
 
+/** How a response stands, and what else is not always the same. */
+interface ResponseFacts {
+  readonly status: string;
+  readonly [field: string]: unknown;
+}
+
 const incompleteReasons: Readonly<Record<string, string>> = {
   "output-limit": "max_output_tokens",
   "content-filter": "content_filter",
@@ -32,18 +40,20 @@ const usageOf = ({ inputTokens = 0, outputTokens = 0, cachedInputTokens = 0, rea
   total_tokens: inputTokens + outputTokens,
 });
 
-/** Makes one response of an answer's pieces: the events that tell it, and the object that it comes to. */
-export class ResponseWriter {
+/** Writes an answer as a response, or as the events that tell it. */
+export class ResponseWriter implements AnswerWriter {
   readonly #head: ResponseHead;
+  readonly #answer: OpenAnswer;
   readonly #output: object[] = [];
   #text: string | undefined;
   #sequence = 0;
+  #last: AnswerPiece | undefined;
 
-  constructor(head: ResponseHead) {
+  constructor(head: ResponseHead, answer: OpenAnswer) {
     this.#head = head;
+    this.#answer = answer;
   }
 
-  /** Whether anything was said. */
   get hasText(): boolean {
     return this.#text !== undefined;
   }
@@ -55,31 +65,35 @@ export class ResponseWriter {
 
   /** What a piece is told as; the last one too, but for the response's end. */
   take(piece: AnswerPiece): readonly ResponseEvent[] {
+    this.#last = piece;
     if (piece.kind === "text") return this.#addText(piece.text);
     if (piece.kind === "calls") return [...this.#endText(), ...piece.calls.flatMap((call) => this.#addCall(call))];
     return piece.kind === "end" ? this.#endText() : [];
   }
 
-  /** The whole response, once its last piece was taken. */
-  end(last: AnswerPiece | undefined, usage: Usage, isKept: boolean): { readonly type: string } & object {
-    const facts = last?.kind === "end" ? this.#endFacts(last.finished, isKept) : { status: "completed" };
-    return { type: `response.${facts.status}`, ...this.#response({ ...facts, usage: usageOf(usage) }) };
+  whole(): object {
+    return this.#response(this.#facts);
   }
 
-  /** The event that ends a stream. */
-  ended(response: ReturnType<ResponseWriter["end"]>): ResponseEvent {
-    const { type, ...rest } = response;
-    return this.#event(type, { response: rest });
+  end(): readonly ResponseEvent[] {
+    const facts = this.#facts;
+    return [this.#event(`response.${facts.status}`, { response: this.#response(facts) })];
   }
 
-  /** The event that ends a stream whose answer broke off here. */
-  failed({ code, message }: Pick<OpenAiError, "code" | "message">): ResponseEvent {
-    return this.#event("response.failed", { response: this.#response({ status: "failed", error: { code, message } }) });
+  fail(refusal: Refusal): readonly ResponseEvent[] {
+    const { code, message } = errorOf(refusal);
+    const response = this.#response({ status: "failed", error: { code, message } });
+    return [this.#event("response.failed", { response })];
   }
 
-  #endFacts(finished: TurnFinished, isKept: boolean): { readonly status: string; readonly [field: string]: unknown } {
+  get #facts(): ResponseFacts {
+    const facts = this.#last?.kind === "end" ? this.#endFacts(this.#last.finished) : { status: "completed" };
+    return { ...facts, usage: usageOf(this.#answer.usage) };
+  }
+
+  #endFacts(finished: TurnFinished): ResponseFacts {
     if (finished.outcome !== "answered") {
-      const { code, message } = errorOf(refusalOfTurn(finished, isKept));
+      const { code, message } = errorOf(refusalOfTurn(finished, this.#answer.isKept));
       return { status: "failed", error: { code, message } };
     }
     const reason = incompleteReasons[finished.reason ?? ""];
@@ -140,7 +154,7 @@ export class ResponseWriter {
     return { type, sequence_number: this.#sequence++, ...fields };
   }
 
-  #response(facts: { readonly status: string; readonly [field: string]: unknown }): object {
+  #response(facts: ResponseFacts): object {
     return {
       ...this.#head,
       object: "response",
