@@ -27,7 +27,7 @@ export interface CallRequest {
 
 /** What a tool call hands to a child. */
 export interface ChildTask {
-  /** New. */
+  /** New, unless the same task was handed to it before: then that is followed. */
   readonly sessionId: string;
   readonly text: string;
   readonly parent: ParentCall;
@@ -98,13 +98,13 @@ export function requestOfRun(
 
 /** The first message of a session that is made for it. */
 export function requestOfChild(
-  { random }: Pick<Host, "random">,
   agent: ResolvedAgentOptions,
   { sessionId, text, parent, approval, deadlineMs, onPause }: ChildTask,
 ): CallRequest {
   return {
     sessionId,
-    inputId: random.id(),
+    // A child has one task, and whoever asks for it again means that one.
+    inputId: `task/${sessionId}`,
     text: checkedInput(text, agent),
     onBusy: "wait",
     redirect: false,

@@ -22,7 +22,7 @@ import { LeftInputs } from "./left-inputs.ts";
 import { Observers } from "./observers.ts";
 import { leavesWhenBusy, offerInput } from "./offer-input.ts";
 import { reapTurns } from "./reaper.ts";
-import { beginWait, refuseReentry } from "./reentry.ts";
+import { beginWait, refuseReentry, refuseWaitForParent } from "./reentry.ts";
 import { Resumption } from "./resumption.ts";
 import { checkedSessionId } from "./session-id.ts";
 import { leaveToOthers, SessionRunner } from "./session-runner.ts";
@@ -132,7 +132,7 @@ export class Dispatcher implements AsyncDisposable {
   /** Runs a child's task as the first turn of its session, which is made for it. */
   runChild(task: ChildTask): Turn {
     this.#refuseClosed();
-    return this.#begin(requestOfChild(this.#deps.host, this.#options, task));
+    return this.#begin(requestOfChild(this.#options, task));
   }
 
   /** Runs work that nobody sent a message for as a turn of its own, where the session is free at once. */
@@ -164,6 +164,9 @@ export class Dispatcher implements AsyncDisposable {
   async #start(call: TurnCall): Promise<void> {
     try {
       const { sessionId, inputId, text, onBusy, parent, settings, queueLengthMax } = call.request;
+      const waits = !parent && (onBusy === "wait" || onBusy === "interrupt");
+      // Whom nobody waits for is not held up: messages are offered in the order of their calls.
+      if (waits && call.callers.length > 0) await refuseWaitForParent(this.#deps.store, call.callers, sessionId);
       const more = {
         ...(parent ? { parent } : {}),
         ...(settings === undefined ? {} : { settings }),

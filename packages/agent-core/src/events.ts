@@ -12,12 +12,14 @@ export type TurnEventBody =
   | { readonly type: "input.accepted"; readonly inputId: string }
   /**
    * Somebody has the session. With `awaits` nobody holds it: its turn, which may be the call's own, waits for approval of
-   * these calls, or for their subagents that wait for approval.
+   * these calls, or for their subagents that wait for approval. With `keepsSession` it is held all the same: one of these
+   * calls may not be given up (`mayRunAgain`).
    */
   | {
       readonly type: "turn.waiting";
       readonly holder?: HolderView;
       readonly awaits?: readonly string[];
+      readonly keepsSession?: true;
       readonly elapsedMs: number;
     }
   /** With `resumes` it had begun before, was suspended, and goes on under this token. */

@@ -10,7 +10,6 @@ import type { ReapDeps } from "./reaper.ts";
 import { requestStop } from "./stop.ts";
 import { storedEnd } from "./stored-end.ts";
 import type { CallEnd, StopOptions, TurnCall } from "./turn-call.ts";
-import { withKnownOutcome } from "./unknown-outcome.ts";
 
 /** Between two looks at the input; with the judgement it makes three cheap reads a second. */
 const lookEveryMs = 400;
@@ -63,6 +62,7 @@ class Following {
   #toldAtMs = Number.POSITIVE_INFINITY;
   #judgedAtMs = Number.NEGATIVE_INFINITY;
   #isRung = false;
+  #isPaused = false;
   #wake = (): void => {};
 
   constructor(deps: FollowDeps, call: TurnCall) {
@@ -114,6 +114,7 @@ class Following {
     if (this.#turn && (await this.#isStopUnanswered(this.#turn))) return { end: unansweredStopEnd(this.#turn.holder) };
     if (this.#hasWaitedOut) return { end: unfollowedEnd(this.#call) };
     if (this.#turn?.state === "suspended") return this.#lookAtQuestions(this.#turn);
+    this.#pauses(false);
     this.#call.waiting(this.#turn?.holder);
     if (isDue) await this.#reap(sessionId);
     return undefined;
@@ -124,10 +125,18 @@ class Following {
     if (unansweredCalls(turn).length === 0) return this.#deps.resume(this.#call, turn) ? "resumed" : undefined;
     const call = this.#call;
     call.waiting(undefined, turn);
+    this.#pauses(true);
     this.#deps.tend(turn);
     for (const question of await readQuestions(this.#deps.store, turn, (one) => !call.wasAsked(one)))
       call.tell(question);
     return undefined;
+  }
+
+  /** Whoever waits for the call with a turn of its own may let go of that meanwhile. */
+  #pauses(isPaused: boolean): void {
+    if (isPaused === this.#isPaused) return;
+    this.#isPaused = isPaused;
+    this.#call.request.onPause?.(isPaused);
   }
 
   /** Asks the turn that has the input to stop, and no other: it is named by its token. */
@@ -152,14 +161,14 @@ class Following {
   }
 
   async #lookAtQueue({ sessionId, runner }: PendingInput): Promise<Look> {
-    const { presence, closing, store, host } = this.#deps;
+    const { presence, closing, store } = this.#deps;
     const { stopRequest } = this.#call;
     if (closing.aborted) return { end: shutDownEnd };
     if (this.#hasWaitedOut) return { end: unfollowedEnd(this.#call) };
     if (runner?.runnerId === this.#deps.runner.runnerId) {
       if (!stopRequest || stopRequest.hard) return "rejoin";
       // Left to others before that is said: what this runner is to run, it runs (rule 7.10).
-      await withKnownOutcome(host, () => store.inbox.abandon(sessionId, runner.runnerId, this.#call.request.inputId));
+      await store.inbox.abandon(sessionId, runner.runnerId, this.#call.request.inputId);
       this.#isRung = true;
       return undefined;
     }
@@ -168,7 +177,7 @@ class Following {
     if (stopRequest || this.#isJudgementDue()) {
       const fate = await presence.probe(runner, runner.runnerId);
       if (fate === "dead" || fate === "unknown-here") {
-        await withKnownOutcome(host, () => store.inbox.abandon(sessionId, runner.runnerId));
+        await store.inbox.abandon(sessionId, runner.runnerId);
         this.#isRung = true;
         return undefined;
       }

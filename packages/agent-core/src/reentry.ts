@@ -1,5 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { CodedError } from "@turnkeeper/kernel";
+import type { StateStore } from "@turnkeeper/state-store";
+import { parentsOf } from "./delegation/waiting-parents.ts";
 
 /** A turn that waits for something it called. Ids alone: a context is kept by every promise it ever made. */
 interface WaitingTurn {
@@ -72,9 +74,18 @@ function awaitedOver(sessionId: string): ReadonlySet<string> {
   return awaited;
 }
 
+function reentrant(own: string, sessionId: string): CodedError {
+  const over = own === sessionId ? "" : `, which waits for one on ${own} itself,`;
+  return new CodedError(
+    "TURN_REENTRANT",
+    `A tool of a turn on session ${own} asked for another turn on ${over === "" ? "it" : `session ${sessionId}`}${over} and would wait for its own end. Use another session, or offer the message with onBusy queue or steer.`,
+    { context: { sessionId } },
+  );
+}
+
 /**
  * Throws `TURN_REENTRANT` inside a turn of that session, or of one that the session's own turn waits for here: a turn that
- * waits for its own end waits for ever. What turns of other processes wait for is not seen.
+ * waits for its own end waits for ever.
  */
 export function refuseReentry(sessionId: string): void {
   const callers = callingTurns().filter((turn) => !turn.isOver);
@@ -82,10 +93,22 @@ export function refuseReentry(sessionId: string): void {
   const awaited = awaitedOver(sessionId);
   const own = callers.find((turn) => awaited.has(turn.sessionId));
   if (!own) return;
-  const over = own.sessionId === sessionId ? "" : `, which waits for one on ${own.sessionId} itself,`;
-  throw new CodedError(
-    "TURN_REENTRANT",
-    `A tool of a turn on session ${own.sessionId} asked for another turn on ${over === "" ? "it" : `session ${sessionId}`}${over} and would wait for its own end. Use another session, or offer the message with onBusy queue or steer.`,
-    { context: { sessionId } },
-  );
+  throw reentrant(own.sessionId, sessionId);
+}
+
+/**
+ * Rejects so where a parent waits for the child that calls, in whatever process it does: what the store knows. What a tool
+ * in another process waits for beside its children is known there alone.
+ */
+export async function refuseWaitForParent(
+  store: Pick<StateStore, "sessions" | "turns" | "transcript">,
+  callers: TurnChain,
+  sessionId: string,
+): Promise<void> {
+  const awaited = awaitedOver(sessionId);
+  for (const caller of callers) {
+    if (caller.isOver) continue;
+    const parent = (await parentsOf(store, caller.sessionId)).find((one) => awaited.has(one));
+    if (parent !== undefined) throw reentrant(parent, sessionId);
+  }
 }

@@ -53,8 +53,8 @@ function judged(body: ToolBody, { note, repeats }: GuardJudgement): ToolBody {
  *
  * A call that asks for approval does not run, and neither does what must not overtake it: an exclusive call behind it, and
  * whatever stands behind an exclusive one. All of these stay open, for the turn that is suspended over them (rule 7.19).
- * So does a call that may run again and waits for nothing but a child that waits for approval: it counts as one that does
- * not run, and once nothing else does it is given up.
+ * So does a call that may run again and waits for nothing but children that wait for approval: it counts as one that does
+ * not run, and once nothing else does it is given up. A call that may not run again keeps the turn, which says what for.
  */
 export class ToolBatch {
   readonly #deps: ToolBatchDeps;
@@ -65,8 +65,11 @@ export class ToolBatch {
   /** Calls that stay open, by their places. */
   readonly #heldBack = new Set<number>();
   readonly #running = new Set<Promise<void>>();
-  /** Calls that run and wait for nothing but a child that waits for approval. */
+  /** Calls that run and wait for nothing but children that wait for approval, and may be given up. */
   readonly #resting = new Map<number, RestingChild>();
+  /** Those that may not. */
+  readonly #kept = new Set<number>();
+  #toldOf = "";
   /** The children of calls that were given up over them. */
   readonly #awaited = new Map<number, string>();
   #tellChange = (): void => {};
@@ -141,6 +144,7 @@ export class ToolBatch {
 
   /** A call ended, or began or ceased to rest. */
   async #nextChange(): Promise<void> {
+    this.#tellWait();
     const change = new Promise<void>((resolve) => {
       this.#tellChange = resolve;
     });
@@ -153,10 +157,27 @@ export class ToolBatch {
     return !isExclusive || this.#running.size === 0;
   }
 
-  #rests(index: number, child: RestingChild | undefined): void {
-    if (child) this.#resting.set(index, child);
+  #rests(index: number, call: PreparedCall, child: RestingChild | undefined): void {
+    if (!call.tool?.mayRunAgain) this.#keeps(index, child !== undefined);
+    else if (child) this.#resting.set(index, child);
     else this.#resting.delete(index);
     this.#tellChange();
+  }
+
+  #keeps(index: number, isKept: boolean): void {
+    if (isKept) this.#kept.add(index);
+    else this.#kept.delete(index);
+  }
+
+  /** Nothing moves until somebody answers, and the turn keeps its session: said once, or it looks like work. */
+  #tellWait(): void {
+    const { scope, emit } = this.#deps;
+    const waiting = new Set([...this.#resting.keys(), ...this.#kept]);
+    if (this.#kept.size === 0 || waiting.size < this.#running.size || scope.interrupt.signal.aborted) return;
+    const awaits = this.#calls.flatMap(({ callId }, index) => (waiting.has(index) ? [callId] : []));
+    const isTold = this.#toldOf === awaits.join(" ");
+    this.#toldOf = awaits.join(" ");
+    if (!isTold) emit({ type: "turn.waiting", awaits, keepsSession: true, elapsedMs: 0 });
   }
 
   /** In one step with the last look: from here on their children's ends are told by the store alone. */
@@ -226,9 +247,7 @@ export class ToolBatch {
       },
       delegate: this.#deps.delegation?.ofCall(call.callId, {
         onTold: (inputId) => void told.push(inputId),
-        onResting: (child) => {
-          if (call.tool?.mayRunAgain) this.#rests(index, child);
-        },
+        onResting: (child) => this.#rests(index, call, child),
       }),
       // What a call that failed or was left behind had been told waits for a checkpoint.
       onAnswered: () => void (notices = [...told]),

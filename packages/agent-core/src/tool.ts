@@ -81,9 +81,11 @@ export interface ToolDefinition<Input = unknown> {
   readonly concurrency?: "shared" | "exclusive";
   readonly traits?: ToolTraits;
   /**
-   * Whether a call that delegates may be given up while its subagent waits for approval, and be run again from its
-   * beginning once that one has ended: `delegate` then answers at once, in the order of its calls. Its turn is suspended
-   * meanwhile. For tools without a side effect of their own before that answer. Default false: the call waits.
+   * Whether a call that delegates may be given up while its subagents wait for approval, and be run again from its
+   * beginning once the first of them has ended: `delegate` then answers at once for those that have, in the order of its
+   * calls, and waits again for the others. The same call must delegate the same tasks in the same order. Its turn is
+   * suspended meanwhile. For tools without a side effect of their own before that answer. Default false: the call waits,
+   * and its turn with it.
    */
   readonly mayRunAgain?: boolean;
   /**

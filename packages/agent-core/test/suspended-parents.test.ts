@@ -34,6 +34,14 @@ const noting = notingTool((what) => void ran.push(what));
 const tools = [
   delegating("delegate", true),
   delegating("keep", false),
+  defineTool({
+    name: "both",
+    description: "Delegates twice at once.",
+    input: z.object({}),
+    mayRunAgain: true,
+    execute: async (_input, { delegate: hand }) =>
+      (await Promise.all(["one", "two"].map((task) => hand?.(task)))).map((end) => ({ ...end })),
+  }),
   noting("danger", true),
   noting("look", false),
   noting("rewrite", false, "exclusive"),
@@ -142,13 +150,81 @@ describe("a turn whose subagent waits for approval", () => {
 
   it("rule 7.19 control: whose call may not run again keeps its lease, and waits for as long as it may", async () => {
     const agent = await agentWith({ calls: [delegate("d", "remove it", "keep")] });
-    const { turn } = await started(agent);
+    const { turn, events } = await started(agent);
     const [child = ""] = await childIds();
     expect((await suspendedTurn(child)).approvals).toHaveLength(1);
     expect((await turnOf())?.state).toBe("running");
     expect(await bench.store.leases.read("s")).toBeDefined();
+    expect(events.filter(({ type }) => type === "turn.waiting")).toMatchObject([
+      { awaits: ["d"], keepsSession: true, elapsedMs: 0 },
+    ]);
     await answer(child);
     expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "Done." });
+  });
+
+  it("says what it waits for once nothing else moves, where a call of it may not be given up", async () => {
+    const calls = [note("l", "look"), delegate("d", "one"), delegate("k", "two", "keep")];
+    const agent = await agentWith({ calls });
+    const { turn, events } = await started(agent);
+    expect((await turnOf())?.state).toBe("running");
+    const waits = (): readonly unknown[] =>
+      events.flatMap((event) => (event.type === "turn.waiting" ? [[event.awaits, event.keepsSession]] : []));
+    expect(waits().at(-1)).toEqual([["d", "k"], true]);
+    const [one = "", two = ""] = await childIds();
+    await answer(two);
+    await bench.host.advance(3000);
+    // Nothing keeps it any more.
+    expect((await suspendedTurn()).approvals).toMatchObject([{ callId: "d" }]);
+    expect(waits().at(-1)).toEqual([["d"], undefined]);
+    await answer(one);
+    expect(await bench.finished(turn)).toMatchObject({ text: "Done." });
+    expect(ran).toEqual(["l", "rm", "rm"]);
+  });
+
+  it.each([
+    ["in their order", [0, 1]],
+    ["the second first", [1, 0]],
+  ])("rule 7.19: is suspended over one call with two children, that are answered %s", async (_how, order) => {
+    const agent = await agentWith({ calls: [{ id: "d", name: "both", input: {} }] });
+    const { turn, events } = await started(agent);
+    const ids = await childIds();
+    expect(ids).toHaveLength(2);
+    expect((await suspendedTurn()).approvals).toMatchObject([{ callId: "d", child: { sessionId: ids[0] } }]);
+    expect(await bench.store.leases.read("s")).toBeUndefined();
+    await answer(ids[order[0] ?? 0] ?? "");
+    await bench.host.advance(5000);
+    expect((await suspendedTurn()).approvals).toMatchObject([{ child: { sessionId: ids[order[1] ?? 0] } }]);
+    await answer(ids[order[1] ?? 0] ?? "");
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "answered", text: "Done." });
+    expect(ran).toEqual(["rm", "rm"]);
+    expect(await childIds()).toEqual(ids);
+    expect(await results()).toMatchObject([
+      { callId: "d", status: "ok", output: [{ sessionId: ids[0] }, { sessionId: ids[1] }] },
+    ]);
+    expect(await notices()).toEqual([
+      ["settled", "answered", "answered"],
+      ["settled", "answered", "answered"],
+    ]);
+    expect(typesOf(events, "child.started", "child.finished", "tool.started", "approval.requested")).toEqual([
+      "tool.started",
+      "child.started",
+      "child.started",
+      "approval.requested",
+      "approval.requested",
+      "child.finished",
+      "child.finished",
+    ]);
+  });
+
+  it("rule 7.19: takes both children of such a call along by a hard stop", async () => {
+    const agent = await agentWith({ calls: [{ id: "d", name: "both", input: {} }] });
+    const { turn } = await started(agent);
+    const [one = "", two = ""] = await childIds();
+    await answer(one);
+    await bench.host.advance(5000);
+    turn.stop({ hard: true });
+    expect(await bench.finished(turn)).toMatchObject({ outcome: "interrupted", reason: "user-stop" });
+    expect(await turnOf(two)).toMatchObject({ state: "ended", reason: "parent" });
   });
 
   it("rule 7.19: goes on elsewhere where its process is gone, once the child has ended there", async () => {

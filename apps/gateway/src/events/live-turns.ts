@@ -41,7 +41,7 @@ function joined(last: PlacedEvent | undefined, next: PlacedEvent): PlacedEvent |
 export const suspends = (event: TurnEvent): boolean =>
   event.type === "approval.requested"
     ? event.childSessionId === undefined
-    : event.type === "turn.waiting" && event.awaits !== undefined;
+    : event.type === "turn.waiting" && event.awaits !== undefined && !event.keepsSession;
 
 /** Whoever listens to one session: what is said from now on, after what was said and is not stored yet. */
 export interface LiveListener {

@@ -1,4 +1,4 @@
-import type { PendingInput, RunningTurn, StateStore } from "@turnkeeper/state-store";
+import type { AwaitedChild, PendingInput, RunningTurn, StateStore } from "@turnkeeper/state-store";
 import { storedEnd } from "../stored-end.ts";
 import { childResult } from "./child-result.ts";
 import type { ChildResult } from "./child-result.ts";
@@ -31,6 +31,8 @@ export interface EndedChild {
   readonly result: ChildResult;
   readonly noticeId: string;
   readonly durationMs: number;
+  /** It ended since the turn was suspended last: nobody was told of it before. */
+  readonly isNews: boolean;
 }
 
 /**
@@ -41,6 +43,8 @@ export class EarlierChildren {
   readonly #store: StateStore;
   readonly #parentId: string;
   readonly #byCall: ReadonlyMap<string, readonly EarlierChild[]>;
+  /** What each call was suspended over last. */
+  readonly #waits: ReadonlyMap<string, AwaitedChild>;
   /** The places that they have. */
   readonly numbers: readonly number[];
 
@@ -49,11 +53,13 @@ export class EarlierChildren {
     parentId: string,
     numbers: readonly number[],
     byCall: ReadonlyMap<string, readonly EarlierChild[]>,
+    waits: ReadonlyMap<string, AwaitedChild>,
   ) {
     this.#store = store;
     this.#parentId = parentId;
     this.numbers = numbers;
     this.#byCall = byCall;
+    this.#waits = waits;
   }
 
   static async read(store: StateStore, turn: RunningTurn, maxChildren: number): Promise<EarlierChildren> {
@@ -74,7 +80,8 @@ export class EarlierChildren {
       numbers.push(number);
       byCall.set(callId, [...(byCall.get(callId) ?? []), { sessionId, createdAtMs: record?.createdAtMs }]);
     }
-    return new EarlierChildren(store, parentId, numbers, byCall);
+    const waits = approvals.flatMap(({ callId, child }) => (child ? [[callId, child] as const] : []));
+    return new EarlierChildren(store, parentId, numbers, byCall, new Map(waits));
   }
 
   /** What became of the child that the call made at this place in its order; `goes on` where no end of it was told. */
@@ -87,6 +94,8 @@ export class EarlierChildren {
     const stored = turnId === undefined ? {} : await storedEnd(this.#store, { sessionId, turnId, end: outcome });
     const told = { text: "", reason, ...stored, outcome: outcome === "expired" ? ("cancelled" as const) : outcome };
     const durationMs = Math.max(0, notice.offeredAtMs - (createdAtMs ?? notice.offeredAtMs));
-    return { result: childResult(sessionId, told), noticeId: notice.inputId, durationMs };
+    const wait = this.#waits.get(callId);
+    const isNews = !wait || wait.sessionId === sessionId || notice.offeredAtMs > wait.sinceMs;
+    return { result: childResult(sessionId, told), noticeId: notice.inputId, durationMs, isNews };
   }
 }

@@ -5,7 +5,7 @@
  *   | ------------------------------ | -------------------- | ---------------------------------- | ------------------- |
  *   | the child ends                 | has ended            | has its result                     | settled with that   |
  *   | nothing but children that wait | goes on once it is   | is given up, and run again once    | settled with that   |
- *   |  for approval is waited for    | answered             | the child has ended (rule 7.19)    |                     |
+ *   |  for approval is waited for    | answered             | the first has ended (rule 7.19)    |                     |
  *   | the parent is stopped softly   | goes on              | is interrupted, and says so        | waits for the next turn |
  *   | the parent is stopped hard     | is stopped hard too  | waits a moment, is left behind then | as it comes out     |
  *   | the process dies               | is settled by others | has an unknown outcome             | waits for the next turn |
@@ -30,6 +30,7 @@ import { ChildPulse } from "./child-pulse.ts";
 import { childResult } from "./child-result.ts";
 import type { ChildResult } from "./child-result.ts";
 import { childIdOf, EarlierChildren, noticesOf } from "./earlier-children.ts";
+import { RunningChildren } from "./running-children.ts";
 import type { EndedChild } from "./earlier-children.ts";
 
 export interface DelegateOptions {
@@ -72,16 +73,10 @@ async function depthOf(store: StateStore, sessionId: string, enough: number): Pr
   return depth;
 }
 
-interface RunningChild {
-  readonly child: Turn;
-  /** The turn that waits for it; none once that is over. */
-  parent: { readonly leave: () => void; readonly forget: () => void } | undefined;
-}
-
-/** The one child of a call that is open, and waits for approval. */
+/** The first child of a call whose open ones all wait for approval. */
 export interface RestingChild {
   readonly sessionId: string;
-  /** Rejects the call's `delegate` with `CHILD_WAITS`. */
+  /** Rejects the call's `delegate` with `CHILD_WAITS`, for each of them. */
   readonly giveUp: () => void;
 }
 
@@ -90,19 +85,21 @@ interface Children {
   readonly earlier: EarlierChildren | undefined;
 }
 
+/** What a call makes a child for. */
+interface ChildBegin {
+  readonly callId: string;
+  readonly task: string;
+  readonly options: DelegateOptions;
+  readonly onPause: ChildTask["onPause"];
+}
+
 /** What a call is told of its children. */
 export interface CallOfChildren {
   /** Told the notices that the call's result says all of. */
   readonly onTold: (inputId: string) => void;
-  /** Told whether nothing but a child that waits for approval keeps the call. */
+  /** Told whether nothing but children that wait for approval keeps the call. */
   readonly onResting: (child: RestingChild | undefined) => void;
 }
-
-/** Made apart from the turn, which a child that goes on must not hold. */
-const forgetting =
-  (running: RunningChild): (() => void) =>
-  () =>
-    running.parent?.forget();
 
 export class TurnDelegation {
   readonly #deps: DelegationDeps;
@@ -112,7 +109,7 @@ export class TurnDelegation {
   readonly #emit: (event: TurnEventBody) => void;
   readonly #resumed: RunningTurn | undefined;
   #children: Promise<Children> | undefined;
-  readonly #running = new Set<RunningChild>();
+  readonly #running: RunningChildren;
 
   constructor(
     deps: DelegationDeps,
@@ -131,21 +128,26 @@ export class TurnDelegation {
     this.#approval = start.approval;
     this.#emit = start.emit;
     this.#resumed = start.resumed;
+    this.#running = new RunningChildren(scope.interrupt, `turn ${scope.turnId} of session ${scope.sessionId}`);
   }
 
   /** What one call delegates with. */
   ofCall(callId: string, { onTold, onResting }: CallOfChildren): Delegate {
     const open = new Map<RestingChild, () => boolean>();
     const tellResting = (): void => {
-      const [only, isPaused] = open.size === 1 ? ([...open][0] ?? []) : [];
-      onResting(isPaused?.() ? only : undefined);
+      const [first] = open.keys();
+      const doAllRest = Array.from(open.values()).every((isPaused) => isPaused());
+      const giveUp = (): void => {
+        for (const one of Array.from(open.keys())) one.giveUp();
+      };
+      onResting(first && doAllRest ? { sessionId: first.sessionId, giveUp } : undefined);
     };
     let madeCount = 0;
     return async (task, options = {}) => {
-      const ended = await this.#endedChild(callId, madeCount++);
-      if (ended) {
-        onTold(ended.noticeId);
-        return ended.result;
+      const earlier = await this.#earlierChild(callId, madeCount++);
+      if (earlier && "result" in earlier) {
+        onTold(earlier.noticeId);
+        return earlier.result;
       }
       let isPaused = false;
       const hearing = new ChildHearing({
@@ -156,10 +158,11 @@ export class TurnDelegation {
           tellResting();
         },
       });
-      const child = await this.#start(callId, task, options, hearing.paused);
+      const begin = { callId, task, options, onPause: hearing.paused };
+      const child = earlier ? this.#run(begin, earlier.goesOn) : await this.#start(begin);
       const startedAtMs = this.#deps.host.clock.monotonicMs();
       const { sessionId } = child;
-      this.#emit({ type: "child.started", callId, childSessionId: sessionId });
+      if (!earlier) this.#emit({ type: "child.started", callId, childSessionId: sessionId });
       void hearing.read(child);
       const waiting = this.#end(child);
       const giveUp = (): void => {
@@ -194,31 +197,21 @@ export class TurnDelegation {
 
   /** Nothing of the turn hears of its children any more. */
   letGo(): void {
-    for (const running of this.#running) running.parent = undefined;
-    this.#running.clear();
-    this.#unlisten();
+    this.#running.letGo();
   }
 
-  /** What became of the child that an earlier run of the call made there; it had ended before the turn went on. */
-  async #endedChild(callId: string, index: number): Promise<EndedChild | undefined> {
+  /** What became of the child that an earlier run of the call made there; one that goes on is waited for again. */
+  async #earlierChild(callId: string, index: number): Promise<EndedChild | { readonly goesOn: string } | undefined> {
     if (!this.#resumed) return undefined;
-    const ended = await (await this.#findChildren()).earlier?.ended(callId, index);
-    if (ended && "goesOn" in ended) {
-      const message = `The subagent in session ${ended.goesOn} goes on, and a message tells of its end.`;
-      throw refusal("CHILD_LEFT", message);
-    }
-    if (ended) this.#finished(callId, ended.result.sessionId, ended.result.outcome, ended.durationMs);
-    return ended;
+    const earlier = await (await this.#findChildren()).earlier?.ended(callId, index);
+    if (earlier && "result" in earlier && earlier.isNews)
+      this.#finished(callId, earlier.result.sessionId, earlier.result.outcome, earlier.durationMs);
+    return earlier;
   }
 
-  async #start(
-    callId: string,
-    task: string,
-    { deadlineMs }: DelegateOptions,
-    onPause: ChildTask["onPause"],
-  ): Promise<Turn> {
-    const { store, runChild } = this.#deps;
-    const { maxChildren, maxDepth, deadlineMs: usualMs } = this.#settings;
+  async #start(begin: ChildBegin): Promise<Turn> {
+    const { store } = this.#deps;
+    const { maxChildren, maxDepth } = this.#settings;
     const { sessionId, turnId, interrupt } = this.#scope;
     const place = (await this.#findChildren()).places.reserve();
     try {
@@ -230,19 +223,25 @@ export class TurnDelegation {
       if ((await depthOf(store, sessionId, maxDepth)) >= maxDepth)
         throw refusal("CHILD_DEPTH", "A subagent may have no subagents of its own here. Do this part yourself.");
       interrupt.signal.throwIfAborted();
-      const child = runChild({
-        sessionId: childIdOf(turnId, place.number),
-        text: task,
-        parent: { sessionId, turnId, callId },
-        approval: this.#approval,
-        deadlineMs: deadlineMs ?? usualMs,
-        onPause,
-      });
+      const child = this.#run(begin, childIdOf(turnId, place.number));
       place.commit();
       return child;
     } finally {
       place?.rollback();
     }
+  }
+
+  /** Runs the task as the first message of that session; where it has it already, follows it. */
+  #run({ callId, task, options, onPause }: ChildBegin, childSessionId: string): Turn {
+    const { sessionId, turnId } = this.#scope;
+    return this.#deps.runChild({
+      sessionId: childSessionId,
+      text: task,
+      parent: { sessionId, turnId, callId },
+      approval: this.#approval,
+      deadlineMs: options.deadlineMs ?? this.#settings.deadlineMs,
+      onPause,
+    });
   }
 
   #findChildren(): Promise<Children> {
@@ -257,47 +256,6 @@ export class TurnDelegation {
     const { maxChildren } = this.#settings;
     const earlier = this.#resumed && (await EarlierChildren.read(this.#deps.store, this.#resumed, maxChildren));
     return { places: new ChildPlaces(maxChildren, earlier?.numbers), earlier };
-  }
-
-  /** A hard stop goes down to the child as long as it runs; a soft one only where it had come before the child. */
-  #attach(child: Turn, leave: () => void): void {
-    const { signal, hardSignal } = this.#scope.interrupt;
-    if (hardSignal.aborted) return child.stop({ hard: true, reason: "parent", by: this.#name });
-    if (signal.aborted) child.stop({ reason: "parent", by: this.#name });
-    // One listener for all of them: a signal with many is taken for a leak.
-    if (this.#running.size === 0) {
-      signal.addEventListener("abort", this.#leave);
-      hardSignal.addEventListener("abort", this.#stopHard);
-    }
-    const running: RunningChild = { child, parent: undefined };
-    running.parent = { leave, forget: () => this.#forget(running) };
-    this.#running.add(running);
-    void child.result.then(forgetting(running));
-  }
-
-  #forget(running: RunningChild): void {
-    this.#running.delete(running);
-    if (this.#running.size === 0) this.#unlisten();
-  }
-
-  #unlisten(): void {
-    const { signal, hardSignal } = this.#scope.interrupt;
-    signal.removeEventListener("abort", this.#leave);
-    hardSignal.removeEventListener("abort", this.#stopHard);
-  }
-
-  readonly #leave = (): void => {
-    // A hard stop takes the children along: their ends are near, and are waited for as long as their calls are.
-    if (this.#scope.interrupt.current?.hard) return;
-    for (const { parent } of this.#running) parent?.leave();
-  };
-
-  readonly #stopHard = (): void => {
-    for (const { child } of this.#running) child.stop({ hard: true, reason: "parent", by: this.#name });
-  };
-
-  get #name(): string {
-    return `turn ${this.#scope.turnId} of session ${this.#scope.sessionId}`;
   }
 
   /** Waits for the child's end, or until it is left, and touches the parent's clock as long as the child moves. */
@@ -328,7 +286,7 @@ export class TurnDelegation {
           `The subagent in session ${sessionId} waits for approval. This call is run again once that has ended.`,
         ),
       );
-    this.#attach(child, leave);
+    this.#running.attach(child, leave);
     const ended = async (): Promise<TurnFinished> => {
       try {
         return await Promise.race([child.result, left]);
