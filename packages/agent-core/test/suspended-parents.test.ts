@@ -39,8 +39,10 @@ const tools = [
     description: "Delegates twice at once.",
     input: z.object({}),
     mayRunAgain: true,
-    execute: async (_input, { delegate: hand }) =>
-      (await Promise.all(["one", "two"].map((task) => hand?.(task)))).map((end) => ({ ...end })),
+    execute: async (_input, { delegate: hand }) => {
+      if (!hand) throw new Error("There is nobody to hand it to.");
+      return (await Promise.all([hand("one"), hand("two")])).map((end) => ({ ...end }));
+    },
   }),
   noting("danger", true),
   noting("look", false),

@@ -36,7 +36,7 @@ export const agentCoreMutations: readonly Mutation[] = mutationsOf("agent-core",
   },
   {
     id: "hard-stop-ends-at-the-parent",
-    file: "delegation/turn-delegation",
+    file: "delegation/running-children",
     find: "for (const { child } of this.#running) child.stop(",
     replace: "for (const { child } of [] as RunningChild[]) child.stop(",
     guards: "TURN-1",
