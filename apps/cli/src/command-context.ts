@@ -1,4 +1,4 @@
-import { systemHost } from "@turnkeeper/kernel";
+import { CodedError, systemHost } from "@turnkeeper/kernel";
 import type { StateStore } from "@turnkeeper/state-store";
 import type { PostgresStore } from "@turnkeeper/state-store-postgres";
 import { cliError } from "./cli-error.ts";
@@ -73,21 +73,29 @@ export async function openServerStore(
   { path: name }: StoreLocation,
   url: string,
   { store: { listen_url: listenUrl }, agent }: Config,
+  { onlyLooks = false }: { readonly onlyLooks?: boolean } = {},
 ): Promise<PostgresStore> {
   const { defaultPostgresStoreOptions, openPostgresStore } = await import("@turnkeeper/state-store-postgres");
   const listening = listenUrl === "" ? {} : { listenUrl: listenUrl.toLowerCase() !== "none" && listenUrl };
   // Whoever waits is not believed in for longer than a holder.
   const runnerTtlMs = Math.min(defaultPostgresStoreOptions.runnerTtlMs, Math.ceil(agent.turn_lease.ttl_s * 1000));
-  return openPostgresStore(url, { host: systemHost }, { spoolFolder: `${name}-spool`, runnerTtlMs, ...listening });
+  const options = { spoolFolder: `${name}-spool`, runnerTtlMs, onlyLooks, ...listening };
+  return openPostgresStore(url, { host: systemHost }, options);
+}
+
+/** Whether a server has nothing of ours: it was opened by somebody who only looks. */
+export function isMissingSchema(error: unknown): boolean {
+  return CodedError.is(error, "STORE_UNAVAILABLE") && error.context.version === 0;
 }
 
 /**
- * Opens the store for a command that looks: nothing is made in a file's place. A home without a store reads as an empty one; a path that
+ * Opens the store for a command that looks: nothing is made in its place. A home without a store reads as an empty one; a path that
  * was named and leads nowhere is a mistake. Rejects with `STORE_MISSING`, also where something of a store is left.
  */
 export async function openExistingStore(context: CommandContext): Promise<StateStore> {
   const { store, place } = context;
-  if (store.url !== undefined || (await storeExists(store.path))) return openStore(context);
+  if (store.url !== undefined) return openExistingServerStore(context, store.url);
+  if (await storeExists(store.path)) return openStore(context);
   await refuseRemains(store);
   if (store.source !== "default") {
     throw cliError(
@@ -97,6 +105,20 @@ export async function openExistingStore(context: CommandContext): Promise<StateS
   }
   const { createMemoryStore } = await import("@turnkeeper/state-store");
   return createMemoryStore({ host: systemHost });
+}
+
+async function openExistingServerStore(
+  { home, store, config, place }: CommandContext,
+  url: string,
+): Promise<StateStore> {
+  await ensureHome(home);
+  try {
+    return await openServerStore(store, url, config, { onlyLooks: true });
+  } catch (error) {
+    if (!isMissingSchema(error)) throw error;
+    const missing = `There is no store at ${store.shown} (${store.source}); one is made there by: ${runCommand(place)}`;
+    throw cliError("STORE_MISSING", missing, error);
+  }
 }
 
 /** Closes what a command opened, last first; a command that has its answer does not fail over an end. */

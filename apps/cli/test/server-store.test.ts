@@ -46,11 +46,39 @@ describe.skipIf(findPostgres() === undefined)("a store on a server", () => {
 
   it("is looked at by doctor and config, which say nothing of its password", async () => {
     const url = urlOf("looked").replace("postgres@", "postgres:secret-word@");
-    const home = makeHome(`store: { url: "${url}" }`);
+    const home = makeHome(`store: { url: "${url}" }\nmodel: demo/echo`);
+    expect(await runInside(["run", "hello"], { home })).toMatchObject({ code: 0 });
     for (const command of [["doctor"], ["config", "show"], ["sessions", "list"]]) {
       const { stdout, stderr } = await runInside(command, { home });
       expect(`${stdout}${stderr}`).not.toContain("secret-word");
       if (command[0] === "doctor") expect(stdout).toMatch(/schema looked 1, 0 running turns/);
     }
+  });
+
+  it("is not made by whoever only looks, and said to be missing", async () => {
+    const home = makeHome();
+    const store = urlOf("unmade");
+    const doctor = await runInside(["doctor", "--store", store], { home });
+    expect(doctor.stdout).toMatch(/note +store: none at \S+ \(--store\) yet/);
+    for (const command of [
+      ["sessions", "list"],
+      ["why", "s"],
+      ["sessions", "verify"],
+    ]) {
+      const { code, stderr } = await runInside([...command, "--store", store], { home });
+      expect({ code, stderr }).toEqual({ code: 74, stderr: expect.stringContaining("There is no store at") });
+    }
+    const copied = await runInside(["store", "copy", store, `${home}/copy.db`], { home });
+    expect(copied).toMatchObject({ code: 74, stderr: expect.stringContaining("There is no store at") });
+  });
+
+  it("that takes no writes is wrong to doctor", async () => {
+    const home = makeHome("model: demo/echo");
+    const store = urlOf("readable");
+    expect(await runInside(["run", "hello", "--store", store], { home })).toMatchObject({ code: 0 });
+    const readable = `${store}&options=-c%20default_transaction_read_only%3Don`;
+    const { code, stdout } = await runInside(["doctor", "--store", readable], { home });
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/wrong store: .* the server takes no writes/);
   });
 });

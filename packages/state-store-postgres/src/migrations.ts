@@ -67,6 +67,14 @@ function checkKnown(version: number, store: string): void {
 interface ServerFacts {
   readonly number: number;
   readonly encoding: string;
+  readonly takes_writes: boolean;
+}
+
+/** What opening has found. */
+export interface FoundSchema {
+  readonly version: number;
+  /** Why nothing can be stored by whoever has opened it; absent where it can. */
+  readonly readOnly?: "server" | "user";
 }
 
 function checkServer({ number, encoding }: ServerFacts, store: string): void {
@@ -84,38 +92,65 @@ function checkServer({ number, encoding }: ServerFacts, store: string): void {
     );
 }
 
-const serverFacts = `SELECT current_setting('server_version_num')::integer AS number, pg_encoding_to_char(encoding) AS encoding`;
+const serverFacts = `SELECT current_setting('server_version_num')::integer AS number,
+  pg_encoding_to_char(encoding) AS encoding, current_setting('transaction_read_only') = 'off' AS takes_writes`;
 const ownDatabase = "FROM pg_database WHERE datname = current_database()";
 
 /** What is there, in one statement on a connection that the store goes on with. */
-async function look(server: Server): Promise<number> {
-  const ask = async (columns: string): Promise<number> => {
-    const [row] = await server.once<ServerFacts & { version: number | null }>(
+async function look(server: Server): Promise<FoundSchema> {
+  const ask = async (columns: string): Promise<FoundSchema> => {
+    const [row] = await server.once<ServerFacts & { version: number | null; may_write: boolean }>(
       `${serverFacts}, ${columns} ${ownDatabase}`,
       [],
     );
     if (row) checkServer(row, server.shown);
-    return row?.version ?? 0;
+    const version = row?.version ?? 0;
+    if (row?.takes_writes === false) return { version, readOnly: "server" };
+    return row?.may_write === false ? { version, readOnly: "user" } : { version };
   };
+  const { schema } = server;
   try {
-    return await ask(`(SELECT version FROM ${server.schema}.store) AS version`);
+    return await ask(
+      `(SELECT version FROM ${schema}.store) AS version, has_table_privilege('${schema}.lease', 'INSERT') AS may_write`,
+    );
   } catch (error) {
     const isMissing = error instanceof StatementFailed && ["42P01", "3F000"].includes(codeOf(error.cause));
     if (!isMissing) throw error;
-    return await ask("NULL AS version");
+    return await ask("NULL AS version, true AS may_write");
   }
 }
 
+/** For those who look and nothing else: what is not there, or not up to date, is another's to make. */
+function refuseToMake(version: number, { shown, schema }: Server): never {
+  throw storeError(
+    "STORE_UNAVAILABLE",
+    version === 0
+      ? `There is no store at ${shown}: its database has no schema ${schema} of ours. Nothing was touched; the first who may write makes it.`
+      : `Could not open the store ${shown}: it has schema version ${version}, and this release wants ${newestSchemaVersion()}. Nothing was touched; the first who may write brings it up to date.`,
+    { store: shown, version, knownVersion: newestSchemaVersion() },
+  );
+}
+
+type MigrationOptions = Pick<ResolvedPostgresStoreOptions, "schema" | "answerMs">;
+
 /** One step after another in one transaction, under a lock that others who open the store meanwhile wait for. */
-async function bringUpToDate(client: pg.Client, schema: string, store: string): Promise<number> {
+async function bringUpToDate(
+  client: pg.Client,
+  { schema, answerMs }: MigrationOptions,
+  store: string,
+): Promise<FoundSchema> {
   await client.query("BEGIN");
+  // Whoever has the lock may stand still, or somebody the tables: then opening ends, and says so.
+  await client.query({ text: "SELECT set_config('lock_timeout', $1, true)", values: [`${answerMs}ms`] });
   await client.query({
     text: "SELECT pg_advisory_xact_lock(hashtextextended('turnkeeper ' || $1, 0))",
     values: [schema],
   });
   let version = await schemaVersion(client, schema);
   checkKnown(version, store);
-  if (version === 0) await client.query(`CREATE SCHEMA IF NOT EXISTS "${schema}"`);
+  // Not IF NOT EXISTS, which asks for the right to create one even where an administrator has.
+  const made = await client.query({ text: "SELECT FROM pg_namespace WHERE nspname = $1", values: [schema] });
+  if (made.rows.length === 0) await client.query(`CREATE SCHEMA "${schema}"`);
   // What a function's FROM CURRENT remembers: the store's own schema, and nobody's temporary tables before it.
   await client.query(`SET LOCAL search_path = "${schema}", pg_temp`);
   if (version === 0)
@@ -132,7 +167,7 @@ async function bringUpToDate(client: pg.Client, schema: string, store: string): 
     values: [version],
   });
   await client.query("COMMIT");
-  return version;
+  return { version };
 }
 
 /** A connection of its own, on which a statement may take as long as it takes. Throws `StatementFailed`. */
@@ -157,16 +192,17 @@ async function connected<T>(url: StoreUrl, act: (client: pg.Client) => Promise<T
 }
 
 /**
- * Makes the store's schema where it is missing and brings it up to date; answers its version. A schema that is up to
+ * Makes the store's schema where it is missing and brings it up to date; answers what it found. A schema that is up to
  * date is only looked at, so that a user who may not change it can open it. Tried once: throws `StatementFailed`.
  */
 export async function migrate(
   server: Server,
   url: StoreUrl,
-  { schema }: Pick<ResolvedPostgresStoreOptions, "schema">,
-): Promise<number> {
-  const version = await look(server);
-  checkKnown(version, server.shown);
-  if (version === newestSchemaVersion()) return version;
-  return await connected(url, (client) => bringUpToDate(client, schema, server.shown));
+  options: MigrationOptions & Pick<ResolvedPostgresStoreOptions, "onlyLooks">,
+): Promise<FoundSchema> {
+  const found = await look(server);
+  checkKnown(found.version, server.shown);
+  if (found.version === newestSchemaVersion()) return found;
+  if (options.onlyLooks) refuseToMake(found.version, server);
+  return await connected(url, (client) => bringUpToDate(client, options, server.shown));
 }

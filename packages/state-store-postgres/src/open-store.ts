@@ -1,6 +1,7 @@
 import type { Host } from "@turnkeeper/kernel";
 import type { StateStore } from "@turnkeeper/state-store";
 import { migrate } from "./migrations.ts";
+import type { FoundSchema } from "./migrations.ts";
 import { resolvePostgresStoreOptions } from "./options.ts";
 import type { PostgresStoreOptions, ResolvedPostgresStoreOptions } from "./options.ts";
 import { PostgresInbox } from "./postgres-inbox.ts";
@@ -28,6 +29,8 @@ export interface StoreSchema {
   readonly url: string;
   readonly schema: string;
   readonly schemaVersion: number;
+  /** Nothing can be stored: the server takes no writes (a standby, say), or this user may not. Absent where it can. */
+  readonly readOnly?: "server" | "user";
 }
 
 /** A `StateStore` in a schema of a PostgreSQL database. */
@@ -58,7 +61,7 @@ export async function openPostgresStore(
   const parsed = parseStoreUrl(url);
   const resolved = resolvePostgresStoreOptions(options, parsed.schema);
   const server = new Server(parsed, resolved, host);
-  const schemaVersion = await opened(server, parsed, resolved);
+  const { version: schemaVersion, ...standing } = await opened(server, parsed, resolved);
   const writes = new SessionWrites(server, resolved, host.random);
   const folder = resolved.spoolFolder === undefined ? undefined : new SpoolFolder(resolved.spoolFolder, host.random);
   const spool = new PostgresSpool(folder, host.clock, server);
@@ -78,15 +81,15 @@ export async function openPostgresStore(
     turns: new PostgresTurns(server, writes, spool),
     spool,
     check: async () => void (await sessions.nowMs()),
-    server: { url: parsed.shown, schema: resolved.schema, schemaVersion },
+    server: { url: parsed.shown, schema: resolved.schema, schemaVersion, ...standing },
     listen: (listener) => wakeUps.listen(listener),
     close,
     [Symbol.asyncDispose]: close,
   };
 }
 
-/** The schema's version. Nothing is left open where it cannot be told. */
-async function opened(server: Server, url: StoreUrl, options: ResolvedPostgresStoreOptions): Promise<number> {
+/** What is there. Nothing is left open where it cannot be told. */
+async function opened(server: Server, url: StoreUrl, options: ResolvedPostgresStoreOptions): Promise<FoundSchema> {
   try {
     return await server.patiently("open", patience.open, () => migrate(server, url, options));
   } catch (error) {

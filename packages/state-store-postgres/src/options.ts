@@ -23,6 +23,11 @@ export interface PostgresStoreOptions {
    */
   readonly runnerTtlMs?: number;
   /**
+   * A schema that is missing or not up to date is left as it is, and refused with `STORE_UNAVAILABLE`: for who looks at a
+   * store and should change nothing of it. Default false.
+   */
+  readonly onlyLooks?: boolean;
+  /**
    * The folder for what a turn had produced when the server could not take it. Without one a step that the server
    * refuses has no second place. Default: none.
    */
@@ -35,6 +40,7 @@ export interface ResolvedPostgresStoreOptions {
   readonly answerMs: number;
   readonly listenUrl: string | false | undefined;
   readonly runnerTtlMs: number;
+  readonly onlyLooks: boolean;
   readonly spoolFolder: string | undefined;
 }
 
@@ -51,7 +57,15 @@ export const defaultPostgresStoreOptions: Readonly<
   runnerTtlMs: 30_000,
 });
 
-const known: readonly string[] = ["schema", "connectionsMax", "answerMs", "listenUrl", "runnerTtlMs", "spoolFolder"];
+const known: readonly string[] = [
+  "schema",
+  "connectionsMax",
+  "answerMs",
+  "listenUrl",
+  "runnerTtlMs",
+  "onlyLooks",
+  "spoolFolder",
+];
 
 function wrong(name: string, expectation: string, value: unknown): Error {
   return storeError(
@@ -83,11 +97,12 @@ export function resolvePostgresStoreOptions(
   const runnerTtlMs = options.runnerTtlMs ?? defaultPostgresStoreOptions.runnerTtlMs;
   if (!Number.isSafeInteger(runnerTtlMs) || runnerTtlMs < 100)
     throw wrong("runnerTtlMs", "a whole number of milliseconds of at least 100", runnerTtlMs);
-  const { listenUrl, spoolFolder } = options;
+  const { listenUrl, onlyLooks = false, spoolFolder } = options;
+  if (typeof onlyLooks !== "boolean") throw wrong("onlyLooks", "true or false", onlyLooks);
   // Not told: it may have a password in it.
   if (listenUrl !== undefined && listenUrl !== false && !(typeof listenUrl === "string" && isPostgresUrl(listenUrl)))
     throw wrong("listenUrl", "a postgres:// URL or false", "something else");
   if (spoolFolder !== undefined && (typeof spoolFolder !== "string" || spoolFolder === ""))
     throw wrong("spoolFolder", "the path of a folder", spoolFolder);
-  return Object.freeze({ schema, connectionsMax, answerMs, listenUrl, runnerTtlMs, spoolFolder });
+  return Object.freeze({ schema, connectionsMax, answerMs, listenUrl, runnerTtlMs, onlyLooks, spoolFolder });
 }

@@ -84,12 +84,12 @@ const meanings: readonly Meaning[] = [
   {
     pattern: /^(55P03|57014)$/,
     code: "STORE_BUSY",
-    what: "another call kept the session's row for too long, or a timeout of the server cut it off",
+    what: "somebody else kept what it needs locked for too long, or a timeout of the server cut it off",
     next: "Try again.",
     passes: true,
   },
   {
-    pattern: /^(40001|40P01|53200|53300|53400|57P03)$/,
+    pattern: /^(40001|40P01|53200|53300|53400|57P0[123])$/,
     code: "STORE_BUSY",
     what: "the server cannot take it now",
     next: "Try again; where it lasts, see whether the server has room for so many connections.",
@@ -133,7 +133,7 @@ const untrusted: Meaning = {
   pattern: /^(CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|HOSTNAME_MISMATCH|ERR_TLS_|ERR_SSL_|EPROTO$)/,
   code: "STORE_UNAVAILABLE",
   what: "the server's certificate is not to be trusted",
-  next: "Give the certificate of its authority as sslrootcert, and the name that is in its own as the host; sslmode=verify-full asks for both.",
+  next: "Renew it where it has expired; give the certificate of its authority as sslrootcert, and the name that is in its own as the host; sslmode=verify-full asks for both.",
 };
 
 /** What the driver says, without a code, of a server that was asked for TLS and has none. */
@@ -142,6 +142,22 @@ const withoutTls: Meaning = {
   code: "STORE_UNAVAILABLE",
   what: "the server has no TLS, which the URL asks for",
   next: "Set it up there (ssl = on), or leave sslmode out of the URL where the way is safe without.",
+};
+
+/** What the driver says, without a code, of a server that asks for a password and is given none. */
+const withoutPassword: Meaning = {
+  pattern: /password must be a/,
+  code: "STORE_UNAVAILABLE",
+  what: "the server asks for a password, and none was given",
+  next: "Give it in the URL, or as PGPASSWORD.",
+};
+
+/** Read by the driver before it goes anywhere. */
+const unreadableFile: Meaning = {
+  pattern: /\bopen '/,
+  code: "STORE_UNAVAILABLE",
+  what: "a file that the URL names cannot be read",
+  next: "Check sslrootcert, sslcert and sslkey.",
 };
 
 const unreachable: Meaning = {
@@ -165,7 +181,8 @@ function meaningOf(error: unknown, phase: Phase): Meaning {
   if (phase === "answer") return unanswered;
   if (isSqlState(code)) return meanings.find(({ pattern }) => pattern.test(code)) ?? unreachable;
   if (untrusted.pattern.test(code)) return untrusted;
-  return error instanceof Error && withoutTls.pattern.test(error.message) ? withoutTls : unreachable;
+  const said = error instanceof Error ? error.message : "";
+  return [withoutTls, withoutPassword, unreadableFile].find(({ pattern }) => pattern.test(said)) ?? unreachable;
 }
 
 /** Whether it may pass by itself. */

@@ -4,7 +4,7 @@ import type { Host } from "@turnkeeper/kernel";
 import type { SpoolView, StateStore } from "@turnkeeper/state-store";
 import type { PostgresStore } from "@turnkeeper/state-store-postgres";
 import { failureLine } from "../cli-error.ts";
-import { openServerStore } from "../command-context.ts";
+import { isMissingSchema, openServerStore } from "../command-context.ts";
 import type { Config } from "../config/config.ts";
 import { localTime, spoolLines } from "../display/transcript-text.ts";
 import { bringBack, nextStep, nextStepOfError } from "../next-step.ts";
@@ -100,16 +100,24 @@ async function wakeUpCheck(store: Pick<PostgresStore, "listen">): Promise<Check>
   return note("wake-ups", `do not arrive, so waiters look four times a second: ${oneLine(problem)}`);
 }
 
-/** Looks at a store on a server, opening it. */
+const readOnlyText = {
+  server: { found: "the server takes no writes, as a standby does", next: "point the URL at the primary" },
+  user: { found: "this user may only read", next: "grant it the schema's tables and sequences" },
+} as const;
+
+/** Looks at a store on a server, opening it: nothing is made there. */
 async function serverChecks(location: StoreLocation, url: string, config: Config): Promise<readonly Check[]> {
   const { path: storePath, shown, source } = location;
   try {
-    const store = await openServerStore(location, url, config);
+    const store = await openServerStore(location, url, config, { onlyLooks: true });
     try {
-      const { schema, schemaVersion } = store.server;
+      const { schema, schemaVersion, readOnly } = store.server;
       const running = await store.turns.running();
+      const found = `${shown} (${source}), schema ${schema} ${schemaVersion}, ${running.length} running turns`;
       return [
-        ok("store", `${shown} (${source}), schema ${schema} ${schemaVersion}, ${running.length} running turns`),
+        readOnly === undefined
+          ? ok("store", found)
+          : wrong("store", `${found}; ${readOnlyText[readOnly].found}`, readOnlyText[readOnly].next),
         await wakeUpCheck(store),
         ...(await spoolCheck(storePath, store, shown)),
       ];
@@ -117,6 +125,11 @@ async function serverChecks(location: StoreLocation, url: string, config: Config
       await store.close();
     }
   } catch (error) {
+    if (isMissingSchema(error))
+      return [
+        note("store", `none at ${shown} (${source}) yet`, "it is made when the first message is run"),
+        ...(await spoolBesideCheck(storePath)),
+      ];
     const next = "see the message; turnkeeper makes its schema itself where the user may";
     return [wrong("store", failureLine(error), next), ...(await spoolBesideCheck(storePath))];
   }
