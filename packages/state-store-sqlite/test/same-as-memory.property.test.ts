@@ -11,6 +11,8 @@ import { tempFolder } from "./temp-folder.ts";
 const folder = tempFolder();
 const scriptOf = (seed: number): readonly ScriptStep[] => randomScript(virtualHost({ seed }).random, 80);
 const seeds = fc.integer({ min: 1, max: 2 ** 31 });
+/** Scripts that meet between them all that is asked for below, twice: what is rare is not left to chance. */
+const reaching = [334, 260, 523, 259, 461, 416];
 
 function memoryHarness(): ConformanceHarness {
   const host = virtualHost();
@@ -32,7 +34,7 @@ test(
         expect(answers).toEqual((await runScript(memoryHarness(), script)).answers);
         for (const [outcome, count] of Object.entries(reach)) met[outcome] = (met[outcome] ?? 0) + count;
       }),
-      { numRuns: 60 },
+      { numRuns: 60, examples: reaching.map((seed) => [seed]) },
     );
     // A run that never met these has compared nothing of them.
     for (const outcome of [
