@@ -78,7 +78,7 @@ export function createServer(parts: GatewayParts, routes: readonly Route[]): Fas
   const access = new Access(options);
   /** Marks the answer and throws the refusal of whom it is not for; whether it was a preflight, which ends with this. */
   const admit = (request: FastifyRequest, reply: FastifyReply): boolean => {
-    reply.headers({ ...securityHeaders, "x-request-id": request.id });
+    reply.headers(securityHeaders).header("x-request-id", request.id);
     if (access.answersPreflight(request, reply)) return true;
     access.check(request);
     checkEncoding(request);
@@ -136,11 +136,19 @@ export function createServer(parts: GatewayParts, routes: readonly Route[]): Fas
   server.server.on("checkExpectation", (request, response) => server.server.emit("request", request, response));
   // A page elsewhere may send text without asking first; only JSON is read.
   server.removeContentTypeParser("text/plain");
-  server.addHook("onRequest", async (request, reply) => {
-    if (admit(request, reply)) return reply.code(204).send();
-    return undefined;
+  // Not async: every request would pay for the promises.
+  server.addHook("onRequest", (request, reply, done) => {
+    try {
+      if (admit(request, reply)) return void reply.code(204).send();
+    } catch (error) {
+      return done(error as Error);
+    }
+    return done();
   });
-  server.addHook("onResponse", async (request, reply) => noteAnswer(request, reply));
+  server.addHook("onResponse", (request, reply, done) => {
+    noteAnswer(request, reply);
+    done();
+  });
   server.setErrorHandler((error: unknown, request, reply) => {
     const refusal = refusalOf(error);
     if (isFault(error, refusal)) request.log.error({ err: error, code: refusal.code }, "request failed");

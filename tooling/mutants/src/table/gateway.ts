@@ -89,8 +89,8 @@ export const gatewayMutations: readonly Mutation[] = mutationsOf(
     {
       id: "answers-unmarked",
       file: "server",
-      find: 'reply.headers({ ...securityHeaders, "x-request-id": request.id });',
-      replace: 'reply.headers({ "x-request-id": request.id });',
+      find: "reply.headers(securityHeaders).header(",
+      replace: "reply.header(",
       guards: "HTTP-7",
       tests: ["security"],
       only: "finds headers on every answer",
