@@ -54,9 +54,13 @@ it("loses none that came while this thread was busy, and is told only by the loo
   const kill = vi.spyOn(process, "kill");
   // Sent from a thread of its own, while this one looks at nothing.
   const sent = new Int32Array(new SharedArrayBuffer(4));
-  const code = `process.kill(process.pid, "SIGHUP"); Atomics.store(require("node:worker_threads").workerData, 0, 1);`;
+  const code = `
+    const { workerData } = require("node:worker_threads");
+    process.kill(process.pid, "SIGHUP");
+    Atomics.store(workerData, 0, 1);
+    Atomics.notify(workerData, 0);`;
   const worker = new Worker(code, { eval: true, workerData: sent });
-  while (Atomics.load(sent, 0) === 0);
+  expect(Atomics.wait(sent, 0, 0, 20_000)).not.toBe("timed-out");
   kill.mockReturnValue(true);
   await signals.release();
   expect(kill.mock.calls).toEqual([[process.pid, "SIGHUP"]]);
