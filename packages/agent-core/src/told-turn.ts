@@ -5,7 +5,7 @@ import type { SuspendedTurn } from "@turnkeeper/state-store";
 import type { TurnEvent, TurnEventBody } from "./events.ts";
 import { stampedEvent } from "./stamped-event.ts";
 import type { StartedTurn, TurnCall } from "./turn-call.ts";
-import type { CallQuestion, TurnEnding } from "./turn-machinery.ts";
+import type { CallQuestion, TurnEnding } from "./turn-ending.ts";
 
 export interface ToldTurnDeps {
   readonly host: Host;

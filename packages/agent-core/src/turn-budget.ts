@@ -1,5 +1,5 @@
 import type { Usage } from "@turnkeeper/state-store";
-import type { TurnEnding } from "./turn-machinery.ts";
+import type { TurnEnding } from "./turn-ending.ts";
 
 /** What one turn may use; checked before each model call, so the call that uses it up is still answered. */
 export interface TurnBudget {

@@ -11,8 +11,9 @@ import { ToolBatch } from "./tool-batch.ts";
 import { prepareCall } from "./tool-call.ts";
 import type { PreparedCall, VerdictDeps } from "./tool-call.ts";
 import type { ToolSet } from "./tool-input.ts";
-import { interruptedEnding } from "./turn-machinery.ts";
-import type { TurnEnding, TurnPause, TurnScope } from "./turn-machinery.ts";
+import { interruptedEnding } from "./turn-ending.ts";
+import type { TurnScope } from "./turn-machinery.ts";
+import type { TurnEnding, TurnPause } from "./turn-ending.ts";
 import type { TurnSoFar } from "./turn-so-far.ts";
 
 /** What a key of every store, a path and an event's id can bear; some gateways pack a model's signature into the id. */

@@ -23,8 +23,9 @@ import { budgetEnding } from "./turn-budget.ts";
 import type { TurnBudget } from "./turn-budget.ts";
 import { TurnCalls } from "./turn-calls.ts";
 import type { StepEnd, TurnCallsDeps, TurnCallsSettings } from "./turn-calls.ts";
-import { endingOf } from "./turn-machinery.ts";
-import type { TurnEnding, TurnPause, TurnScope } from "./turn-machinery.ts";
+import { endingOf } from "./turn-ending.ts";
+import type { TurnScope } from "./turn-machinery.ts";
+import type { TurnEnding, TurnPause } from "./turn-ending.ts";
 import type { TurnSoFar } from "./turn-so-far.ts";
 
 export interface LoopDeps extends TurnCallsDeps {

@@ -21,32 +21,28 @@ import { createCompressionFence } from "@turnkeeper/compression-fence";
 import type { CompressionFence } from "@turnkeeper/compression-fence";
 import { createTurnInterrupt } from "@turnkeeper/interrupt";
 import type { TurnInterrupt } from "@turnkeeper/interrupt";
-import { CodedError, messageOf } from "@turnkeeper/kernel";
-import type { Cancel, Host } from "@turnkeeper/kernel";
+import type { CodedError, Host } from "@turnkeeper/kernel";
 import type { SharedScheduler } from "@turnkeeper/periodic-scheduler";
 import type {
-  ChildWait,
   EntryDraft,
   Grant,
   HandOver,
-  InterruptReason,
-  JsonValue,
   Predecessor,
   StateStore,
-  StopRequest,
   SuspendedTurn,
-  TurnOutcome,
   TurnRecord,
-  Usage,
 } from "@turnkeeper/state-store";
 import type { ProcessPresence, TurnLease } from "@turnkeeper/turn-lease";
-import { reportDefect } from "./defect.ts";
+import { bodyOrDetach } from "./body-end.ts";
 import { durationText } from "./duration-text.ts";
 import type { EndProcesses, ProcessMarker } from "./process-marker.ts";
 import { endTurn } from "./turn-end.ts";
-import { suspendTurn } from "./turn-suspension.ts";
+import { settledEnding } from "./turn-ending.ts";
+import type { CallQuestion, TurnEnding, TurnPause } from "./turn-ending.ts";
 import { TurnProcesses } from "./turn-processes.ts";
 import { statusOfTurn } from "./turn-status.ts";
+import { listenForStops } from "./turn-stops.ts";
+import { suspendTurn } from "./turn-suspension.ts";
 import { TurnWriter } from "./turn-writer.ts";
 import type { SettledInputs } from "./turn-writer.ts";
 import { watchTurn } from "@turnkeeper/turn-liveness";
@@ -86,40 +82,6 @@ export interface TurnScope {
   beforeSideEffect(): Promise<void>;
 }
 
-/** How the body wants the turn to end. */
-export interface TurnEnding {
-  readonly outcome: TurnOutcome;
-  readonly reason?: string;
-  readonly detail?: string;
-  /** What stopped it. */
-  readonly stop?: StopRequest;
-  readonly usage?: Usage;
-  readonly entries?: readonly EntryDraft[];
-  /** The answer, for the call's last event; what is stored of it stands in `entries`. */
-  readonly text?: string;
-}
-
-/** A call that somebody is to allow or deny; with `awaits` its caller is to run it, and send its result. */
-export interface CallQuestion {
-  readonly callId: string;
-  readonly name: string;
-  readonly input: JsonValue;
-  readonly awaits?: "result";
-}
-
-/** The body can go on only with answers: the turn is to be suspended until there are. */
-export interface TurnPause {
-  readonly outcome: "suspended";
-  readonly asks: readonly CallQuestion[];
-  /** The calls that wait for subagents that wait for answers. */
-  readonly waits: readonly ChildWait[];
-  /** What closes the open calls where a stop comes first. */
-  readonly ifStopped: readonly EntryDraft[];
-  readonly usage?: Usage;
-  /** How long results of the caller's are waited for, in milliseconds. Default: ten minutes. */
-  readonly resultWaitMs?: number;
-}
-
 export interface TurnObserver {
   /** `idleMs` is a whole number. */
   onStalled(idleMs: number, lastProgress: string): void;
@@ -148,99 +110,6 @@ export interface ConductSettings {
   readonly deadlineMs?: number | undefined;
 }
 
-/** How often a running turn looks for a stop request; a wake-up through the socket comes first. */
-const stopPollMs = 250;
-/** How long a body may take to end once it was stopped softly, before the stop becomes a hard one. */
-const softGraceMs = 60_000;
-/** How long a body may take to end once it was stopped hard, before the turn ends without it. */
-const bodyGraceMs = 10_000;
-
-/** The interrupt as an ending, in words for people. */
-export function interruptedEnding(interrupt: TurnInterrupt): TurnEnding {
-  const current = interrupt.current;
-  const reason: InterruptReason = (current?.reason as InterruptReason | undefined) ?? "shutdown";
-  const { hard = true, by, atMs = 0, message } = current ?? {};
-  return {
-    outcome: "interrupted",
-    reason,
-    ...(message === undefined ? {} : { detail: message }),
-    ...(by === undefined ? {} : { stop: { hard, reason, by, atMs } }),
-  };
-}
-
-/** An error as an ending: a stop is an interruption, everything else a failure with its code. */
-export function endingOf(error: unknown, interrupt: TurnInterrupt): TurnEnding {
-  if (CodedError.is(error, "LEASE_LOST"))
-    return { outcome: "interrupted", reason: "lease-lost", detail: error.message };
-  if (interrupt.current !== undefined && (CodedError.is(error, "INTERRUPTED") || interrupt.signal.aborted))
-    return interruptedEnding(interrupt);
-  if (CodedError.is(error)) return { outcome: "failed", reason: error.code, detail: error.message };
-  return { outcome: "failed", reason: "INTERNAL", detail: messageOf(error) };
-}
-
-/**
- * Closes the turn to interrupts and takes its ending, in one synchronous step: a stop that was published counts, even
- * against an answer that was just complete; one that comes later finds the turn finished.
- */
-function settledEnding(interrupt: TurnInterrupt, wanted: TurnEnding | TurnPause): TurnEnding | TurnPause {
-  const wasStopped = interrupt.current !== undefined;
-  interrupt.finish();
-  if (wanted.outcome === "suspended") {
-    if (!wasStopped) return wanted;
-    const { usage, ifStopped } = wanted;
-    return { ...(usage ? { usage } : {}), ...interruptedEnding(interrupt), entries: ifStopped };
-  }
-  return wasStopped && wanted.outcome === "answered" ? { ...wanted, ...interruptedEnding(interrupt) } : wanted;
-}
-
-/** A soft stop that the body did not heed becomes a hard one, of the same reason and by the same. */
-function harden(interrupt: TurnInterrupt): void {
-  const { reason = "user-stop", by } = interrupt.current ?? {};
-  const asked = by === undefined ? "The turn was asked to stop" : `The turn was asked to stop by ${by}`;
-  const message = `${asked}, did not end within ${softGraceMs / 1000} s, and was stopped hard.`;
-  void interrupt.interrupt({ hard: true, reason, message, ...(by === undefined ? {} : { by }) });
-}
-
-/** Settles with the body, or a while after a stop without it; its late end is then nobody's business. */
-async function bodyOrDetach(
-  host: Host,
-  interrupt: TurnInterrupt,
-  body: Promise<TurnEnding | TurnPause>,
-): Promise<TurnEnding | TurnPause> {
-  const { signal, hardSignal } = interrupt;
-  let cancelTimer = (): void => {};
-  let detach = (): void => {};
-  const detached = new Promise<TurnEnding>((resolve) => {
-    detach = () => resolve(interruptedEnding(interrupt));
-  });
-  const arm = (): void => {
-    cancelTimer();
-    cancelTimer = hardSignal.aborted
-      ? host.timers.after(bodyGraceMs, detach)
-      : host.timers.after(softGraceMs, () => harden(interrupt));
-  };
-  if (signal.aborted) arm();
-  signal.addEventListener("abort", arm, { once: true });
-  hardSignal.addEventListener("abort", arm, { once: true });
-  try {
-    return await Promise.race([body, detached]);
-  } catch (error) {
-    return endingOf(error, interrupt);
-  } finally {
-    cancelTimer();
-    signal.removeEventListener("abort", arm);
-    hardSignal.removeEventListener("abort", arm);
-  }
-}
-
-function endAtDeadline(host: Host, interrupt: TurnInterrupt, deadlineMs: number | undefined): Cancel {
-  if (deadlineMs === undefined) return () => {};
-  const message = `The turn did not end within ${durationText(deadlineMs)}, which was all the time it had.`;
-  return host.timers.after(deadlineMs, () => {
-    void interrupt.interrupt({ hard: true, reason: "deadline", by: "deadline", message });
-  });
-}
-
 /** Runs `body` as the turn that `lease` was granted for, and ends it. Never rejects: every failure is an ending. */
 export async function conductTurn(
   deps: TurnDeps,
@@ -265,32 +134,7 @@ export async function conductTurn(
   const interrupt = createTurnInterrupt({ host, commitBarrier: fence });
   turn.onInterrupt?.(interrupt);
 
-  const onLost = (): void => {
-    const message = "The lease of this session was lost: the turn was stopped to protect the transcript.";
-    void interrupt.interrupt({ hard: true, reason: "lease-lost", by: "lease", message });
-  };
-  if (lease.lost.aborted) onLost();
-  lease.lost.addEventListener("abort", onLost, { once: true });
-
-  const cancelDeadline = endAtDeadline(host, interrupt, settings.deadlineMs);
-
-  let isReadingStop = false;
-  const readStop = async (): Promise<void> => {
-    if (isReadingStop) return;
-    isReadingStop = true;
-    try {
-      const stop = await store.turns.stopRequest(sessionId, turnId);
-      if (stop) void interrupt.interrupt({ hard: stop.hard, reason: stop.reason, by: stop.by });
-    } catch (error) {
-      // Asked again at the next poll. A store that stays broken speaks up at the next append and ends the lease; a
-      // defect is said, and must not take down the process from within a wake-up.
-      reportDefect(error);
-    } finally {
-      isReadingStop = false;
-    }
-  };
-  const stopTask = scheduler.schedule(readStop, stopPollMs, { name: `stop requests of turn ${turnId}` });
-  const wake = presence.onWake(sessionId, () => void readStop());
+  const stopListening = listenForStops(deps, { lease, turnId, deadlineMs: settings.deadlineMs }, interrupt);
   const status = presence.reportStatus(lease.grant.holderId, () =>
     statusOfTurn(turnId, clock, settings.liveness?.timeoutMs),
   );
@@ -344,14 +188,10 @@ export async function conductTurn(
     return body(scope);
   };
   const wanted = settledEnding(interrupt, await bodyOrDetach(host, interrupt, run()));
-  cancelDeadline();
-
   await processes.endOwn();
   await watch.stop();
-  await stopTask.cancel();
-  wake[Symbol.dispose]();
+  await stopListening();
   status[Symbol.dispose]();
-  lease.lost.removeEventListener("abort", onLost);
   fence.revoke();
   const ending = { turnId, writer, leavesProcesses: processes.areLeft };
   return wanted.outcome === "suspended"

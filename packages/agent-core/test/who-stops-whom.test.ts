@@ -10,7 +10,8 @@ import { createProgressClock } from "@turnkeeper/turn-liveness";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
 import { expect, test } from "vitest";
 import { conductTurn } from "../src/turn-machinery.ts";
-import type { ConductedTurn, TurnEnding, TurnScope } from "../src/turn-machinery.ts";
+import type { ConductedTurn, TurnScope } from "../src/turn-machinery.ts";
+import type { TurnEnding } from "../src/turn-ending.ts";
 
 const identity = { instanceId: "i", host: "here", bootId: "boot", pid: 1 };
 const answered: TurnEnding = { outcome: "answered" };
