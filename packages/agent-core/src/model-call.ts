@@ -122,13 +122,15 @@ async function readStream(
     cancel(stuck);
   };
   let disarm = (): void => {};
+  // A process that was stopped, or busy, has parts that came meanwhile: they are read before anybody is called silent.
+  const judge = (): void => void (disarm = deps.host.timers.afterPoll(giveUp));
   let partCount = 0;
   try {
     for (let next = await parts.read(); !next.done; next = await parts.read()) {
       if (++partCount % partsBetweenBreaths === 0) await breathe(deps.host);
       const event = reader.read(next.value);
       disarm();
-      if (reader.isInArguments) disarm = deps.host.timers.after(argumentsMs, giveUp);
+      if (reader.isInArguments) disarm = deps.host.timers.after(argumentsMs, judge);
       if (event === undefined) continue;
       if (event.kind === "error") throw event.error;
       deps.clock.progress("model", event.kind);

@@ -20,13 +20,17 @@ export function startSummaryClock(host: Host, turnSignal: AbortSignal, silenceMs
   let hasRunOut = false;
   const stop = (): void => controller.abort(turnSignal.reason);
   // One timer that looks again, instead of a new one for every delta.
+  const goesOn = (): boolean => {
+    const restMs = Math.min(progressAtMs + silenceMs, startedAtMs + silenceMs * silencesMax) - clock.monotonicMs();
+    if (restMs > 0) cancel = timers.after(restMs, look);
+    return restMs > 0;
+  };
+  // What came while the process was stopped, or busy, is read before the model is called silent.
   const look = (): void => {
-    const nowMs = clock.monotonicMs();
-    const endsAtMs = Math.min(progressAtMs + silenceMs, startedAtMs + silenceMs * silencesMax);
-    if (nowMs < endsAtMs) {
-      cancel = timers.after(endsAtMs - nowMs, look);
-      return;
-    }
+    if (!goesOn()) cancel = timers.afterPoll(judge);
+  };
+  const judge = (): void => {
+    if (goesOn()) return;
     hasRunOut = true;
     controller.abort(new Error("The summary took too long."));
   };
