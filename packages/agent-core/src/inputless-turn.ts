@@ -7,10 +7,10 @@ import { endOfStoreFailure } from "./call-end.ts";
 import type { TurnEventBody } from "./events.ts";
 import type { ResolvedAgentOptions } from "./options.ts";
 import type { TurnCall } from "./turn-call.ts";
-import { conductTurn } from "./turn-machinery.ts";
 import { interruptedEnding } from "./turn-ending.ts";
-import type { TurnDeps, TurnScope } from "./turn-machinery.ts";
 import type { TurnEnding } from "./turn-ending.ts";
+import { conductTurn } from "./turn-machinery.ts";
+import type { TurnDeps, TurnScope } from "./turn-machinery.ts";
 import { withKnownOutcome } from "./unknown-outcome.ts";
 
 /** What runs in a turn that answers no input. */

@@ -1,8 +1,8 @@
 import { CodedError, messageOf } from "@turnkeeper/kernel";
 import type { StateStore, TurnRecord } from "@turnkeeper/state-store";
 import type { TurnLease } from "@turnkeeper/turn-lease";
-import type { ConductedEnd, TurnDeps } from "./turn-machinery.ts";
 import type { TurnEnding } from "./turn-ending.ts";
+import type { ConductedEnd, TurnDeps } from "./turn-machinery.ts";
 import type { TurnWriter } from "./turn-writer.ts";
 
 /** The lease is gone and with it the right to write: what the turn had shown is told, and left to its successor. */

@@ -127,7 +127,7 @@ export async function conductTurn(
   observer: TurnObserver,
   body: (scope: TurnScope) => Promise<TurnEnding | TurnPause>,
 ): Promise<ConductedTurn> {
-  const { store, host, scheduler, presence } = deps;
+  const { host, scheduler, presence } = deps;
   const { lease, turnId, clock } = turn;
   const { sessionId } = lease;
   const fence = createCompressionFence({ host });

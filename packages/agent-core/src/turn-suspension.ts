@@ -4,8 +4,8 @@ import type { TurnLease } from "@turnkeeper/turn-lease";
 import { stopChildren } from "./stop.ts";
 import { endTurn, leaseLost } from "./turn-end.ts";
 import type { EndingTurn } from "./turn-end.ts";
-import type { ConductedTurn, TurnDeps } from "./turn-machinery.ts";
 import type { TurnEnding, TurnPause } from "./turn-ending.ts";
+import type { ConductedTurn, TurnDeps } from "./turn-machinery.ts";
 
 /** A program runs them, or a person behind it; then nobody comes back with results any more. */
 const defaultResultWaitMs = 600_000;

@@ -4,9 +4,9 @@ import { acquireTurnLease, openProcessPresence } from "@turnkeeper/turn-lease";
 import type { ProcessPresence, TurnLease } from "@turnkeeper/turn-lease";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { withTurn } from "../src/index.ts";
+import type { TurnEnding } from "../src/turn-ending.ts";
 import { conductTurn } from "../src/turn-machinery.ts";
 import type { ConductedTurn, TurnDeps, TurnScope } from "../src/turn-machinery.ts";
-import type { TurnEnding } from "../src/turn-ending.ts";
 import { createBench } from "./bench.ts";
 import type { Bench } from "./bench.ts";
 

@@ -9,9 +9,9 @@ import type { ProcessPresence, TurnLease } from "@turnkeeper/turn-lease";
 import { createProgressClock } from "@turnkeeper/turn-liveness";
 import type { ProgressClock } from "@turnkeeper/turn-liveness";
 import { expect, test } from "vitest";
+import type { TurnEnding } from "../src/turn-ending.ts";
 import { conductTurn } from "../src/turn-machinery.ts";
 import type { ConductedTurn, TurnScope } from "../src/turn-machinery.ts";
-import type { TurnEnding } from "../src/turn-ending.ts";
 
 const identity = { instanceId: "i", host: "here", bootId: "boot", pid: 1 };
 const answered: TurnEnding = { outcome: "answered" };
