@@ -5,6 +5,7 @@ import { drainingRefusal, Refusal, retryLater, storeRefusal } from "./refusal.ts
 import { defineRoute } from "./route.ts";
 import type { Route } from "./route.ts";
 import { packageVersion } from "./package-version.ts";
+import { StoreLook } from "./store-look.ts";
 
 const status = z.object({ status: z.string() });
 
@@ -12,7 +13,9 @@ const status = z.object({ status: z.string() });
 const loopDelayMsMax = 2000;
 
 /** Whether the process answers, and whether it can do its work. */
-export function probeRoutes({ store, storeFailures, isDraining, loopDelay, metrics }: GatewayParts): readonly Route[] {
+export function probeRoutes(parts: GatewayParts): readonly Route[] {
+  const { store, host, storeFailures, isDraining, loopDelay, metrics } = parts;
+  const look = new StoreLook(store, host.timers);
   const healthz = defineRoute({
     method: "GET",
     path: "/healthz",
@@ -39,8 +42,7 @@ export function probeRoutes({ store, storeFailures, isDraining, loopDelay, metri
       // A store that can be read may take nothing: a full disk.
       const { recentCode } = storeFailures;
       if (recentCode !== undefined) throw storeRefusal(recentCode);
-      await store.check();
-      await store.sessions.list({ limit: 1 });
+      await look.answers();
       return { status: "ready" };
     },
   });
