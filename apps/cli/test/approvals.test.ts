@@ -2,10 +2,11 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
 import { runInside } from "./inside/command-line.ts";
-import { eventsOf, makeHome, runCli, startCli } from "./outside/built-cli.ts";
+import { eventsOf, makeHome, runCli } from "./outside/built-cli.ts";
 import type { RunningCli } from "./outside/built-cli.ts";
 import { compatibleConfig, makeGate, openAiCall, openAiText, serveModel } from "./outside/model-server.ts";
 import type { Answer } from "./outside/model-server.ts";
+import { startGateway } from "./outside/started-gateway.ts";
 
 interface Served {
   readonly home: string;
@@ -24,13 +25,12 @@ function serve(...answers: readonly Answer[]): Promise<Served> {
 async function serveAll(...answers: readonly Answer[]): Promise<Served> {
   const server = await serveModel(...answers);
   const home = makeHome(`${compatibleConfig(server)}gateway: { tools: [shell, delegate] }\n`);
-  return startGateway(home);
+  return serveFrom(home);
 }
 
-async function startGateway(home: string): Promise<Served> {
-  const gateway = startCli(["gateway", "--port", "0"], { home });
-  await gateway.sees(/Listening on (\S+)/);
-  return { home, gateway, url: /Listening on (\S+)/.exec(gateway.stdout)?.[1] ?? "" };
+async function serveFrom(home: string): Promise<Served> {
+  const { process: gateway, url } = await startGateway({ home });
+  return { home, gateway, url };
 }
 
 type Event = Readonly<Record<string, unknown>>;
@@ -137,7 +137,7 @@ it(
     await gateway.ended;
     const callId = String(question["callId"]);
     expect(await runInside(["approve", "s", callId, "allow"], { home })).toMatchObject({ code: 0 });
-    const next = await startGateway(home);
+    const next = await serveFrom(home);
     await goesOn.opened;
     next.gateway.child.kill("SIGTERM");
     expect(await next.gateway.ended).toMatchObject({ code: 0 });
@@ -265,7 +265,7 @@ it(
     await gateway.ended;
     const approved = await runInside(["approve", child, String(question["callId"]), "allow"], { home });
     expect(approved).toMatchObject({ code: 0 });
-    const next = await startGateway(home);
+    const next = await serveFrom(home);
     await isDone.opened;
     next.gateway.child.kill("SIGTERM");
     expect(await next.gateway.ended).toMatchObject({ code: 0 });
@@ -275,7 +275,7 @@ it(
 
 it("a call that a client is to run is told as that: nobody is asked about it, and it cannot be allowed", async () => {
   const server = await serveModel(openAiCall("weather", "{}"));
-  const served = await startGateway(makeHome(compatibleConfig(server)));
+  const served = await serveFrom(makeHome(compatibleConfig(server)));
   const { home, gateway, url } = served;
   const completion = await fetch(`${url}/v1/chat/completions`, {
     method: "POST",

@@ -5,16 +5,15 @@ import type { CommandIo } from "../src/command-io.ts";
 import { defaultConfig } from "../src/config/config.ts";
 import { openToolSet } from "../src/tool-set.ts";
 import { runInside } from "./inside/command-line.ts";
-import { makeHome, startCli } from "./outside/built-cli.ts";
+import { makeHome } from "./outside/built-cli.ts";
 import { compatibleConfig, makeGate, openAiGatedText, serveModel } from "./outside/model-server.ts";
+import { startGateway } from "./outside/started-gateway.ts";
 
 it("serves the store's sessions, drains at SIGTERM and exits 0", async () => {
   const gate = makeGate();
   const server = await serveModel(openAiGatedText(gate, "one ", "two"));
   const home = makeHome(compatibleConfig(server));
-  const gateway = startCli(["gateway", "--port", "0"], { home });
-  await gateway.sees(/Listening on (\S+)/);
-  const url = /Listening on (\S+)/.exec(gateway.stdout)?.[1] ?? "";
+  const { process: gateway, url } = await startGateway({ home });
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
   const answer = fetch(`${url}/v1/sessions/s/turns`, {
     method: "POST",

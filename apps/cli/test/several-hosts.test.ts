@@ -3,7 +3,7 @@ import { findPostgres, startPostgres } from "@turnkeeper/postgres-server";
 import type { PostgresServer } from "@turnkeeper/postgres-server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventsOf, makeHome, runCli, startCli } from "./outside/built-cli.ts";
-import type { CliOptions, RunningCli } from "./outside/built-cli.ts";
+import type { CliOptions } from "./outside/built-cli.ts";
 import { EventReader } from "./outside/event-reader.ts";
 import {
   compatibleConfig,
@@ -14,6 +14,7 @@ import {
   serveModel,
 } from "./outside/model-server.ts";
 import type { ModelServer } from "./outside/model-server.ts";
+import { startGateway } from "./outside/started-gateway.ts";
 
 const preload = fileURLToPath(new URL("outside/other-host.mjs", import.meta.url));
 
@@ -49,12 +50,6 @@ describe.skipIf(findPostgres() === undefined)("several hosts with one store", ()
       if (stop !== undefined && endedAtMs !== undefined) return { endedAtMs, commandMs };
     }
     throw new Error(`No turn was stopped: ${stdout}`);
-  }
-
-  async function openGateway(host: CliOptions): Promise<{ readonly gateway: RunningCli; readonly url: string }> {
-    const gateway = startCli(["gateway", "--port", "0"], host);
-    await gateway.sees(/Listening on (\S+)/);
-    return { gateway, url: /Listening on (\S+)/.exec(gateway.stdout)?.[1] ?? "" };
   }
 
   it("a stop reaches the holder on the other, why names host and process, and the waiter goes on", async () => {
@@ -128,7 +123,7 @@ describe.skipIf(findPostgres() === undefined)("several hosts with one store", ()
       gate.open();
       expect(await holder.ended).toMatchObject({ code: 0 });
       // Nobody asks for it any more, or can: the gateway finds it once its process has said nothing for its time.
-      const { gateway } = await openGateway(there);
+      const { process: gateway } = await startGateway(there);
       await taken.opened;
       if (signal === "SIGSTOP") waiter.child.kill("SIGCONT");
       // The caller comes back, as itself or with the same id, and is told the one answer.
@@ -149,8 +144,8 @@ describe.skipIf(findPostgres() === undefined)("several hosts with one store", ()
     const gate = makeGate();
     const model = await serveModel(openAiGatedText(gate, "half an ", "answer"));
     const { here, there } = makeHosts(model);
-    const holder = await openGateway(here);
-    const other = await openGateway(there);
+    const holder = await startGateway(here);
+    const other = await startGateway(there);
     const response = await fetch(`${holder.url}/v1/sessions/s/turns`, {
       method: "POST",
       headers: { "content-type": "application/json", accept: "text/event-stream" },
@@ -168,7 +163,7 @@ describe.skipIf(findPostgres() === undefined)("several hosts with one store", ()
     expect(after.events.at(-1)).toMatchObject({ type: "turn.finished", outcome: "answered" });
     expect(after.events.filter(({ type }) => type === "turn.started")).toEqual([]);
     expect(after.text).not.toContain("half an ");
-    for (const { gateway } of [holder, other]) gateway.child.kill("SIGTERM");
-    for (const { gateway } of [holder, other]) expect(await gateway.ended).toMatchObject({ code: 0 });
+    for (const { process: gateway } of [holder, other]) gateway.child.kill("SIGTERM");
+    for (const { process: gateway } of [holder, other]) expect(await gateway.ended).toMatchObject({ code: 0 });
   }, 120_000);
 });

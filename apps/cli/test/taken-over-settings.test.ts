@@ -55,7 +55,7 @@ it("a request is run as it asked though its gateway is killed before its turn be
   const answers = [openAiGatedText(gate, "half an ", "answer"), openAiCall("weather", "{}"), openAiText("It rains.")];
   const model = await serveModel(...answers);
   const home = makeHome(compatibleConfig(model));
-  const [first, second] = [await startGateway(home), await startGateway(home)];
+  const [first, second] = [await startGateway({ home }), await startGateway({ home })];
   const shown = async (gateway: Gateway): Promise<Shown> =>
     (await (await fetch(`${gateway.url}/v1/sessions/s`)).json()) as Shown;
 
@@ -90,7 +90,7 @@ it("a request is run as it asked though its gateway is killed before its turn be
   expect(model.requests.slice(1).map(askedWith)).toEqual([asked]);
   await kill(second);
 
-  const third = await startGateway(home);
+  const third = await startGateway({ home });
   const result = { role: "tool", tool_call_id: "call_1", content: "rain" };
   const answered = await complete(third, { messages: [result] });
   expect(await answered.json()).toMatchObject({

@@ -1,9 +1,10 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, it } from "vitest";
-import { makeHome, startCli } from "./outside/built-cli.ts";
+import { makeHome } from "./outside/built-cli.ts";
 import type { CliResult } from "./outside/built-cli.ts";
 import { compatibleConfig, openAiCall, openAiText, serveModel } from "./outside/model-server.ts";
+import { startGateway } from "./outside/started-gateway.ts";
 
 interface SentSpan {
   readonly name: string;
@@ -43,9 +44,7 @@ async function collect(): Promise<Collector> {
 
 /** One turn at a gateway that is then asked to end. */
 async function turnAt(config: string, env: Readonly<Record<string, string>> = {}): Promise<CliResult> {
-  const gateway = startCli(["gateway", "--port", "0"], { home: makeHome(config), env });
-  await gateway.sees(/Listening on (\S+)/);
-  const url = /Listening on (\S+)/.exec(gateway.stdout)?.[1] ?? "";
+  const { process: gateway, url } = await startGateway({ home: makeHome(config), env });
   const response = await fetch(`${url}/v1/sessions/s/turns`, {
     method: "POST",
     headers: { "content-type": "application/json" },

@@ -22,7 +22,7 @@ it("two gateways on one store share the work: of one that is killed under load t
   const gate = makeGate();
   const model = await serveModel(openAiGatedText(gate, "half an ", "answer"));
   const home = makeHome(compatibleConfig(model));
-  const [dying, living] = [await startGateway(home), await startGateway(home)];
+  const [dying, living] = [await startGateway({ home }), await startGateway({ home })];
   const sessions = Array.from({ length: runningCount }, (_none, index) => `a${index}`);
   const others = Array.from({ length: otherCount }, (_none, index) => `b${index}`);
 

@@ -1,5 +1,6 @@
 import { appendCases } from "./cases/append-cases.ts";
 import { approvalCases } from "./cases/approval-cases.ts";
+import { awaitedResultCases } from "./cases/awaited-result-cases.ts";
 import { awaitedChildCases } from "./cases/awaited-child-cases.ts";
 import { childCases } from "./cases/child-cases.ts";
 import { compactionCases } from "./cases/compaction-cases.ts";
@@ -35,6 +36,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...turnCases,
   ...stopCases,
   ...approvalCases,
+  ...awaitedResultCases,
   ...awaitedChildCases,
   ...settlementCases,
   ...appendCases,
