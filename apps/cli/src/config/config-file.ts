@@ -102,7 +102,7 @@ export async function loadConfig(home: string): Promise<LoadedConfig> {
   if ("problem" in read) return unread(file, { key: "", message: `${read.problem}; using the defaults` });
   const yaml = await parseYaml(read.text);
   if (!("mapping" in yaml)) return unread(file, yaml, read.text);
-  const { checkConfig } = await import("./config-schema.ts");
+  const { checkConfig } = await import("./checked-config.ts");
   const { config, configured, findings } = checkConfig(yaml.mapping);
   return {
     ...defaults(file, true),

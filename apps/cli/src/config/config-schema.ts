@@ -1,106 +1,17 @@
-import { CodedError } from "@turnkeeper/kernel";
-import { checkTurnLeaseOptions } from "@turnkeeper/turn-lease";
-import { resolveTurnLivenessSettings } from "@turnkeeper/turn-liveness";
 import { z } from "zod";
-import { defaultConfig, isMapping, toolNames } from "./config.ts";
-import type { Config, ConfigFinding } from "./config.ts";
+import { approvalRules } from "./approval-schema.ts";
+import { defaultConfig, toolNames } from "./config.ts";
+import type { Config } from "./config.ts";
 import { delegation } from "./delegation-schema.ts";
+import { mcpServers } from "./mcp-server-schema.ts";
 import { model, modelName, provider } from "./model-schema.ts";
-import { longestS, seconds } from "./seconds.ts";
+import { seconds } from "./seconds.ts";
+import { turnLease } from "./turn-lease-schema.ts";
 
 const { agent, tools, gateway, store } = defaultConfig;
 
 /** As the tool has it: a name or an address, in brackets where it has colons, and perhaps a port. */
 const hostPattern = /^(?:\[[0-9a-fA-F:.]+\]|[^\s/:@[\]]+)(?::\d{1,5})?$/;
-
-/** As the package has it: 1 to 32 letters, digits, dashes and single underscores. */
-const serverNamePattern = /^(?!.*__)[a-zA-Z0-9][a-zA-Z0-9_-]{0,31}$/;
-const texts = z.record(z.string().min(1), z.string());
-const mcpServer = z
-  .strictObject({
-    command: z.string().min(1).optional().describe("The program to start; it speaks on its stdin and stdout."),
-    args: z.array(z.string()).optional(),
-    env: texts.optional().describe("Variables of its environment; it gets no key of ours."),
-    pass_environment: z.array(z.string().min(1)).optional().describe("Names of our variables that it gets."),
-    folder: z.string().min(1).optional().describe("Where it starts. Default: the workspace."),
-    url: z
-      .url({ protocol: /^https?$/ })
-      .optional()
-      .describe("The address of a server over HTTP, in place of a command."),
-    headers: texts.optional(),
-    token_env: z.string().min(1).optional().describe("Name of the variable that holds its bearer token."),
-    start_timeout_s: seconds().max(600).optional().describe("How long it may take to start. Default 30."),
-    timeout_s: seconds().max(86_400).optional().describe("The longest one call may be silent. Default 120."),
-  })
-  .refine(({ command, url }) => (command === undefined) !== (url === undefined), {
-    message: "expected a command or a url, and not both",
-  });
-
-const decision = z.enum(["ask", "allow", "deny"]);
-const callPatterns = z.array(z.string().regex(/\S/, "expected a pattern"));
-const toolApproval = z.union([
-  decision,
-  z.strictObject({
-    deny: callPatterns.optional().describe("Calls that are refused; this wins over all else."),
-    ask: callPatterns.optional().describe("Calls that are asked for."),
-    allow: callPatterns.optional().describe("Calls that run unasked."),
-    otherwise: decision.optional().describe("What happens to the tool's other calls."),
-  }),
-]);
-const toolNamePattern = /^[a-zA-Z0-9_*-]+$/;
-const approvalRules = z
-  .union([decision, z.record(z.string().regex(toolNamePattern), toolApproval)], {
-    error: "expected ask, allow, deny, or rules by tool",
-  })
-  .describe(
-    "What happens to a call that needs approval: ask, allow or deny; ask denies it where nobody can be asked. " +
-      "Or rules by tool: a name (mcp__git__* for several, * for all that need approval) with one of these words, " +
-      "or with lists of patterns: commands (git status*), paths (docs/*), hosts (docs.rs).",
-  );
-
-const shortestTtlS = 0.1;
-
-/** The longest renewal that a lease bears, where `renewS` is longer, as turn-lease has it. */
-function longestRenewalS(ttlS: number, renewS: number): number | undefined {
-  try {
-    checkTurnLeaseOptions({ ttlMs: ttlS * 1000, renewEveryMs: renewS * 1000 });
-    return undefined;
-  } catch (error) {
-    if (!CodedError.is(error, "OPTION_INVALID")) throw error;
-    const { mostMs } = error.context;
-    return typeof mostMs === "number" ? mostMs / 1000 : undefined;
-  }
-}
-
-const turnLease = z
-  .strictObject({
-    ttl_s: z
-      .number()
-      .min(shortestTtlS)
-      .max(longestS)
-      .default(agent.turn_lease.ttl_s)
-      .describe("How long a lease outlives its last renewal."),
-    renew_s: z
-      .number()
-      .min(0.001)
-      .max(longestS)
-      .optional()
-      .describe("How often a lease is renewed; two renewals must fit. Default: 60, or a fifth of a shorter ttl_s."),
-    wait_s: z
-      .number()
-      .min(0)
-      .max(longestS)
-      .default(agent.turn_lease.wait_s)
-      .describe("How long a call waits for a busy session."),
-  })
-  .superRefine(({ ttl_s, renew_s }, context) => {
-    // A ttl_s that is wrong is told and replaced; what renew_s is worth then is another look.
-    if (renew_s === undefined || ttl_s < shortestTtlS) return;
-    const mostS = longestRenewalS(ttl_s, renew_s);
-    if (mostS === undefined) return;
-    const message = `expected at most ${mostS}, so that two renewals fit before a lease of ${ttl_s} s runs out`;
-    context.addIssue({ code: "custom", path: ["renew_s"], message });
-  });
 
 const configSchema = z.strictObject({
   model: modelName()
@@ -250,11 +161,7 @@ const configSchema = z.strictObject({
         .describe("Where the gateway sends its turns as OpenTelemetry spans: an OTLP collector. Default: nowhere."),
     })
     .prefault({}),
-  mcp_servers: z
-    .record(
-      z.string().regex(serverNamePattern, "expected a name of 1 to 32 letters, digits, - and single _"),
-      mcpServer,
-    )
+  mcp_servers: mcpServers
     .default({})
     .describe("MCP servers by name; their tools are named mcp__NAME__TOOL and need approval."),
 });
@@ -262,157 +169,6 @@ const configSchema = z.strictObject({
 /** The JSON Schema of config.yaml, for editors. */
 export function configJsonSchema(): Record<string, unknown> {
   return { ...z.toJSONSchema(configSchema, { io: "input" }), title: "Turnkeeper config.yaml" };
-}
-
-/** A file's settings with everything that is wrong in them replaced by its default, and what was wrong. */
-export interface CheckedConfig {
-  readonly config: Config;
-  /** The part of the file that stands. */
-  readonly configured: Readonly<Record<string, unknown>>;
-  readonly findings: readonly ConfigFinding[];
-}
-
-type Issue = z.core.$ZodIssue;
-type Raw = Record<string, unknown>;
-
-const shown = (value: unknown): string => {
-  const text = typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));
-  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
-};
-
-function valueAt(raw: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>(
-    (value, key) =>
-      typeof value === "object" && value !== null && Object.hasOwn(value, key)
-        ? (value as Raw)[String(key)]
-        : undefined,
-    raw,
-  );
-}
-
-/**
- * A setting is replaced as a whole: half of a list is not what anybody wrote, and what lacks a part that it must have
- * is not repaired by taking out what is not there.
- */
-function settingOf(raw: unknown, path: readonly PropertyKey[]): readonly string[] {
-  const setting: string[] = [];
-  for (const key of path) {
-    if (Array.isArray(valueAt(raw, setting))) break;
-    setting.push(String(key));
-  }
-  return isMissing(raw, setting) ? setting.slice(0, -1) : setting;
-}
-
-function isMissing(raw: unknown, path: readonly PropertyKey[]): boolean {
-  return path.length > 0 && valueAt(raw, path) === undefined;
-}
-
-function without(raw: Raw, [key = "", ...rest]: readonly string[]): Raw {
-  const { [key]: inner, ...others } = raw;
-  return rest.length > 0 && isMapping(inner) ? { ...others, [key]: without(inner, rest) } : others;
-}
-
-/** What stands in the place of a setting that was wrong; a default may depend on another setting. */
-function insteadOf(config: Config, parsed: Raw, path: readonly string[]): string {
-  const value = valueAt(config, path);
-  if (value === undefined && isMapping(valueAt(parsed, path))) return "it is left out";
-  return value === undefined || value === "" || isMapping(value) ? "using the default" : `using ${shown(value)}`;
-}
-
-function knownKeysAt(path: readonly PropertyKey[]): string {
-  const schema = path.reduce<unknown>(
-    (section, key) => valueAt(section, ["properties", key]) ?? valueAt(section, ["additionalProperties"]),
-    configJsonSchema(),
-  );
-  return Object.keys((valueAt(schema, ["properties"]) as Raw | undefined) ?? {}).join(", ");
-}
-
-/** A key that an issue is about; where its value is replaced, by what is told once that is known. */
-type SchemaFinding = ConfigFinding & { readonly path: readonly string[]; readonly isReplaced: boolean };
-
-const expectationOf = ({ message }: Pick<Issue, "message">): string => message.replace(/^[A-Z][\w ]*: /, "");
-
-function wrongValue(raw: Raw, issue: Issue): string {
-  const { path } = issue;
-  if (issue.code === "invalid_key") {
-    const [ofName] = issue.issues;
-    return `${expectationOf(ofName ?? issue)}, got ${shown(path.at(-1))}`;
-  }
-  const value = valueAt(raw, path);
-  if (value !== undefined) return `${expectationOf(issue)}, got ${shown(value)}`;
-  return `needs ${String(path.at(-1))}`;
-}
-
-function findingsOf(raw: Raw, issue: Issue): readonly SchemaFinding[] {
-  if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => {
-      const path = [...issue.path.map(String), key];
-      const message = `is unknown and ignored; known here: ${knownKeysAt(issue.path)}`;
-      return { path, key: path.join("."), message, isReplaced: false };
-    });
-  }
-  const path = settingOf(raw, issue.path);
-  return [{ path, key: path.join("."), message: wrongValue(raw, issue), isReplaced: true }];
-}
-
-/**
- * Reads `agent.turn_liveness` as its owner does (numeric strings count, what is wrong is told there), so that only
- * unknown keys are left for the schema to find.
- */
-function withLiveness(parsed: Raw, findings: Map<string, ConfigFinding>): Raw {
-  const { agent: section } = parsed;
-  const raw = isMapping(section) ? section["turn_liveness"] : undefined;
-  if (!isMapping(section) || raw === undefined) return parsed;
-  const settings = resolveTurnLivenessSettings(parsed, (message) => {
-    const [, key = "agent.turn_liveness", told = message] = /^(agent\.[\w.]+) (.*)$/.exec(message) ?? [];
-    findings.set(key, { key, message: told.replace(/\.$/, "") });
-  });
-  const { turn_liveness: _wrong, ...others } = section;
-  if (!isMapping(raw)) return { ...parsed, agent: others };
-  const timeoutS = settings === "off" ? 0 : settings.timeoutMs / 1000;
-  const pollS = settings === "off" ? agent.turn_liveness.poll_s : settings.pollMs / 1000;
-  const read = {
-    ...raw,
-    ...("timeout_s" in raw ? { timeout_s: timeoutS } : {}),
-    ...("poll_s" in raw ? { poll_s: pollS } : {}),
-  };
-  return { ...parsed, agent: { ...others, turn_liveness: read } };
-}
-
-/**
- * Takes names that are no tool's out of `tools.enabled`, one by one. The list is a restriction: a slip in one name must
- * not fall back to a default that hands out what was left out on purpose.
- */
-function withKnownTools(parsed: Raw, findings: Map<string, ConfigFinding>): Raw {
-  const { tools: section } = parsed;
-  const enabled = isMapping(section) ? section["enabled"] : undefined;
-  if (!isMapping(section) || !Array.isArray(enabled)) return parsed;
-  const isKnown = (name: unknown): boolean => toolNames.some((known) => known === name);
-  const unknown = enabled.filter((name) => !isKnown(name));
-  if (unknown.length === 0) return parsed;
-  const key = "tools.enabled";
-  const names = unknown.map(shown).join(", ");
-  findings.set(key, { key, message: `has no tool named ${names}, which is ignored; known: ${toolNames.join(", ")}` });
-  return { ...parsed, tools: { ...section, enabled: enabled.filter(isKnown) } };
-}
-
-/**
- * Closes what a rule of `tools.approval` is about when the rule is wrong. A rule may be there to forbid: without it a
- * default would ask for, or allow, what nobody meant to.
- */
-function withSoundApproval(parsed: Raw, findings: Map<string, ConfigFinding>): Raw {
-  const { tools: section } = parsed;
-  const rules = isMapping(section) ? section["approval"] : undefined;
-  if (!isMapping(section) || !isMapping(rules)) return parsed;
-  const sound = Object.entries(rules).map(([name, rule]): readonly [string, unknown] => {
-    const isSound = toolNamePattern.test(name) && toolApproval.safeParse(rule).success;
-    if (isSound) return [name, rule];
-    const key = `tools.approval.${name}`;
-    const expected = "expected ask, allow, deny, or lists of patterns under deny, ask, allow, and otherwise";
-    findings.set(key, { key, message: `${expected}, got ${shown(rule)}; such calls are denied` });
-    return [toolNamePattern.test(name) ? name : "*", "deny"];
-  });
-  return { ...parsed, tools: { ...section, approval: Object.fromEntries(sound) } };
 }
 
 /** Fills in the defaults that depend on another setting; where the store is depends on the home and is left open. */
@@ -434,36 +190,13 @@ function completed(checked: z.output<typeof configSchema>): Config {
   };
 }
 
-/**
- * Checks a parsed config.yaml and repairs it by removal: every key is optional, so what is wrong or unknown is taken
- * out, told once, and its default stands. Never throws.
- */
-export function checkConfig(parsed: Readonly<Record<string, unknown>>): CheckedConfig {
-  const findings = new Map<string, ConfigFinding>();
-  const replaced = new Map<string, readonly string[]>();
-  let raw: Raw = withSoundApproval(withKnownTools(withLiveness(parsed, findings), findings), findings);
-  for (;;) {
-    const result = configSchema.safeParse(raw);
-    if (result.success) {
-      const config = completed(result.data);
-      const told = [...findings.values()].map((finding): ConfigFinding => {
-        const path = replaced.get(finding.key);
-        if (!path) return finding;
-        const whole = path.join(".");
-        const instead = whole === finding.key ? insteadOf(config, parsed, path) : `${whole} is left out`;
-        return { ...finding, message: `${finding.message}; ${instead}` };
-      });
-      return { config, configured: raw, findings: told };
-    }
-    for (const { path, key, message, isReplaced } of result.error.issues.flatMap((issue) => findingsOf(raw, issue))) {
-      // What does without a part that was wrong is no second fault: the part's finding says what came of it.
-      const causes = isReplaced ? [...replaced.keys()].filter((inner) => inner.startsWith(`${key}.`)) : [];
-      for (const cause of causes) replaced.set(cause, path);
-      if (causes.length === 0 && !findings.has(key)) {
-        findings.set(key, { key, message });
-        if (isReplaced) replaced.set(key, path);
-      }
-      raw = path.length === 0 ? {} : without(raw, path);
-    }
-  }
+/** Something that a file says and that no setting can be. */
+export type ConfigIssue = z.core.$ZodIssue;
+
+/** What a file says as settings; or what of it none can be. */
+export function readSettings(
+  raw: Readonly<Record<string, unknown>>,
+): { readonly config: Config } | { readonly issues: readonly ConfigIssue[] } {
+  const result = configSchema.safeParse(raw);
+  return result.success ? { config: completed(result.data) } : { issues: result.error.issues };
 }
