@@ -8,10 +8,9 @@ const queueNoticeMs = 300;
 /** Whoever holds a session runs what is queued on it before it leaves. */
 export async function runQueue({ agent }: SeatedAgent, screen: Screen): Promise<void> {
   const cancel = systemHost.timers.after(queueNoticeMs, () => {
-    screen.note(
-      screen.noteStyle.dim(
-        "Finishing what is queued or still ends on this session before leaving; Ctrl-C leaves the rest to others.",
-      ),
+    screen.tell(
+      "Finishing what is queued or still ends on this session before leaving; Ctrl-C leaves the rest to others.",
+      screen.noteStyle.dim,
     );
   });
   await agent.idle();
@@ -24,8 +23,9 @@ export async function runQueue({ agent }: SeatedAgent, screen: Screen): Promise<
  */
 export function leaveQueue({ agent }: SeatedAgent, screen: Screen, options: { readonly hard: boolean }): void {
   if (!options.hard)
-    screen.note(
-      screen.noteStyle.dim("The rest is left to others. What runs goes to its end; Ctrl-C again stops it now."),
+    screen.tell(
+      "The rest is left to others. What runs goes to its end; Ctrl-C again stops it now.",
+      screen.noteStyle.dim,
     );
   void agent.close({ drain: !options.hard });
 }

@@ -1,4 +1,5 @@
 import type { Entry, SessionRecords } from "@turnkeeper/state-store";
+import { jsonLine } from "./json-line.ts";
 
 /**
  * Version 1 of the export: a header, then inputs, turns and entries, one object a line, each with its `type` and
@@ -12,15 +13,15 @@ export const exportVersion = 1;
 export function* recordLines(records: SessionRecords): Generator<string> {
   const { session, fencingToken, compactionCount, summaries, inputs, turns } = records;
   const header = { type: "session", format: exportFormat, version: exportVersion };
-  yield JSON.stringify({ ...header, ...session, fencingToken, compactionCount, summaries });
-  for (const input of inputs) yield JSON.stringify({ type: "input", ...input });
-  for (const turn of turns) yield JSON.stringify({ type: "turn", ...turn });
+  yield jsonLine({ ...header, ...session, fencingToken, compactionCount, summaries });
+  for (const input of inputs) yield jsonLine({ type: "input", ...input });
+  for (const turn of turns) yield jsonLine({ type: "turn", ...turn });
 }
 
 export function entryLine(entry: Entry): string {
-  return JSON.stringify({ type: "entry", ...entry });
+  return jsonLine({ type: "entry", ...entry });
 }
 
 export function endLine(lineCount: number): string {
-  return JSON.stringify({ type: "end", lineCount });
+  return jsonLine({ type: "end", lineCount });
 }

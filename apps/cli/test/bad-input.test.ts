@@ -232,3 +232,28 @@ describe("a command line that is wrong", () => {
     });
   }
 });
+
+it("control characters of what was typed reach no terminal with the error about it", async () => {
+  const title = "x\u001b]0;owned\u0007\u009b2J";
+  const home = makeHome("model: demo/echo\n");
+  for (const args of [[title], ["run", "hello", `--${title}`], ["sessions", "import", `/nowhere/${title}`]]) {
+    const { code, stderr } = await runInside(args, { home });
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("x]0;owned2J") });
+    expect(stderr).not.toMatch(/[^\P{Cc}\n]/u);
+  }
+  expect((await runInside(["doctor", "--home", `/nowhere/${title}`], { home })).stdout).not.toMatch(/[^\P{Cc}\n]/u);
+});
+
+it("a line of JSON is one line to every reader, whatever was said", async () => {
+  const home = makeHome("model: demo/echo\n");
+  const said = "one\u2028two\u2029three\u0085four";
+  const { stdout } = await runInside(["run", said, "--session", "s", "--json"], { home });
+  const shown = await runInside(["sessions", "show", "s", "--json"], { home });
+  const exported = await runInside(["sessions", "export", "s"], { home });
+  for (const text of [stdout, shown.stdout, exported.stdout]) expect(text).not.toMatch(/[\u0085\u2028\u2029]/);
+  expect(JSON.parse(shown.stdout)).toMatchObject({ entries: [{ text: said }, {}] });
+  const imported = await runInside(["sessions", "import", "-", "--as", "t"], { home, stdin: exported.stdout });
+  expect(imported).toMatchObject({ code: 0 });
+  const again = await runInside(["sessions", "show", "t", "--json"], { home });
+  expect(JSON.parse(again.stdout)).toMatchObject({ entries: [{ text: said }, {}] });
+});

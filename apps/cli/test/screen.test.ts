@@ -38,6 +38,19 @@ describe("answer and notes on one terminal", () => {
     expect([out.text, err.text]).toEqual(["half a line", "note\n"]);
   });
 
+  it("a sentence is broken between its words, marked line by line, and left whole where it is typed or piped", () => {
+    const { screen, err } = makeScreen({ isTerminal: true });
+    const mark = (line: string): string => `<${line}>`;
+    screen.tell(`  ${"word ".repeat(17)}end`, mark);
+    expect(err.text).toBe(`<  ${Array(15).fill("word").join(" ")}>\n<  word word end>\n`);
+    const command = `Go on with: turnkeeper run "…" ${"--session s ".repeat(10)}`;
+    screen.tell(command);
+    expect(err.text.endsWith(`\n${command}\n`)).toBe(true);
+    const pipe = makeScreen({ isTerminal: false });
+    pipe.screen.tell("word ".repeat(40));
+    expect(pipe.err.text).toBe(`${"word ".repeat(40)}\n`);
+  });
+
   it("a spinner turns while something is going on, is gone before anything is written, and leaves no timer", async () => {
     const { screen, err, host } = makeScreen({ isTerminal: true });
     screen.busy("thinking");

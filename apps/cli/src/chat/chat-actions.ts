@@ -31,7 +31,7 @@ export function chatActions(parts: ChatParts): ChatActions {
     say,
     leave: () => {
       if (conversation.isRunning && !departure.isLeaving)
-        say("Leaving once the turn has ended; Ctrl-C or /stop ends it.");
+        screen.tell("Leaving once the turn has ended; Ctrl-C or /stop ends it.");
       departure.leave();
     },
     describeModel: () => `The model is ${conversation.seated.model.id}.`,
@@ -40,7 +40,7 @@ export function chatActions(parts: ChatParts): ChatActions {
       const before = conversation.seated;
       conversation.seated = await seatAgent(io, context, seat, model, use);
       await before.close();
-      say(model.note ?? `The model is ${model.id} now.`);
+      screen.tell(model.note ?? `The model is ${model.id} now.`);
     },
     startNew: () => {
       conversation.sessionId = systemHost.random.id();
@@ -71,7 +71,7 @@ export function chatActions(parts: ChatParts): ChatActions {
     },
     context: async () => {
       const usage = await conversation.seated.agent.context(conversation.sessionId);
-      for (const line of contextLines(usage)) say(line);
+      for (const line of contextLines(usage)) screen.tell(line);
     },
   };
 }

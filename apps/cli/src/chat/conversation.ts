@@ -150,8 +150,9 @@ export class Conversation {
   #handOver(message: PendingMessage): void {
     this.#handedOver.push(message);
     const { screen } = this.#deps;
-    screen.note(
-      screen.noteStyle.dim("→ handed on: the running turn takes it at its next step, or it gets a turn of its own"),
+    screen.tell(
+      "→ handed on: the running turn takes it at its next step, or it gets a turn of its own",
+      screen.noteStyle.dim,
     );
   }
 

@@ -17,7 +17,7 @@ export async function takeLine(line: string, parts: ChatParts, actions: ChatActi
   } catch (error) {
     // A mistake, or a store that is busy, does not end the conversation; a defect does.
     if (!CodedError.is(error)) throw error;
-    parts.screen.note(`turnkeeper: ${printable(failureLine(error))}`);
+    parts.screen.tell(`turnkeeper: ${printable(failureLine(error))}`);
     return exitCodeOfError(error);
   }
 }

@@ -11,6 +11,7 @@ import { exitCode } from "../exit-code.ts";
 import { withObserved } from "../observer.ts";
 import { runCommand, whyCommand } from "../printed-command.ts";
 import type { CommandPlace } from "../printed-command.ts";
+import { jsonLine } from "../json-line.ts";
 
 const done = { allow: "Allowed", deny: "Denied" } as const;
 
@@ -54,7 +55,7 @@ export async function approve(
         ...(flags.turn === undefined ? {} : { turnId: flags.turn }),
       },
     );
-    if (flags.json) io.stdout.line(JSON.stringify(outcomeJson(sessionId, callId, outcome)));
+    if (flags.json) io.stdout.line(jsonLine(outcomeJson(sessionId, callId, outcome)));
     switch (outcome.kind) {
       case "recorded":
         if (!flags.json)

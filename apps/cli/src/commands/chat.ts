@@ -85,10 +85,9 @@ export async function chat(io: CommandIo, flags: TurnFlags): Promise<number> {
   const parts = { io, context, seat, screen, conversation, departure, ladder, use };
   try {
     if (isByHand)
-      screen.note(
-        screen.noteStyle.dim(
-          `Session ${sessionId}, model ${seated.model.id}. /help lists the commands, Ctrl-D leaves.`,
-        ),
+      screen.tell(
+        `Session ${sessionId}, model ${seated.model.id}. /help lists the commands, Ctrl-D leaves.`,
+        screen.noteStyle.dim,
       );
     if (flags.session !== undefined) await conversation.returnToSuspended();
     const code = isByHand ? await chatByHand(parts, (own) => (ask = own)) : await chatByLines(parts);

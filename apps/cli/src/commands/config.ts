@@ -12,6 +12,7 @@ import { exitCode } from "../exit-code.ts";
 import { locateHome } from "../home.ts";
 import { chooseModel, findWrongModels, keyVariables } from "../model-choice.ts";
 import { locateStore, withoutSecrets } from "../store-location.ts";
+import { jsonLine } from "../json-line.ts";
 
 interface EffectiveSetting {
   readonly key: string;
@@ -68,10 +69,10 @@ export async function showConfig(io: CommandIo, flags: CommonFlags): Promise<num
   const settings = effectiveSettings(io, context);
   if (flags.json) {
     const { file, exists } = context.loaded;
-    io.stdout.line(JSON.stringify({ file, exists, settings }));
+    io.stdout.line(jsonLine({ file, exists, settings }));
     return exitCode.ok;
   }
-  const shown = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
+  const shown = (value: unknown): string => (typeof value === "string" ? value : jsonLine(value));
   const rows = settings.map(({ key, value, source }) => [`${key}:`, `${shown(value)}  # ${source}`]);
   for (const line of table(rows)) io.stdout.line(line);
   return exitCode.ok;
@@ -95,7 +96,7 @@ export async function checkConfigFile(io: CommandIo, flags: CommonFlags): Promis
   const { file, exists } = loaded;
   const ofModels = await findWrongModels(loaded, { environment: io.environment, host: systemHost, homeFolder });
   const findings = [...loaded.findings, ...ofModels, ...wrongStore(io, loaded, homeFolder)];
-  if (flags.json) io.stdout.line(JSON.stringify({ file, exists, findings }));
+  if (flags.json) io.stdout.line(jsonLine({ file, exists, findings }));
   else if (findings.length > 0) for (const finding of findings) io.stdout.line(findingLine(file, finding));
   else io.stderr.line(exists ? `${file} is right.` : `There is no ${file}; every setting has its default.`);
   return findings.length === 0 ? exitCode.ok : exitCode.usage;

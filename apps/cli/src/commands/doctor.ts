@@ -5,10 +5,11 @@ import type { Check } from "../check-up/check.ts";
 import type { CommonFlags } from "../command-context.ts";
 import type { CommandIo } from "../command-io.ts";
 import { loadConfig } from "../config/config-file.ts";
-import { styleOf } from "../display/style.ts";
+import { printable, styleOf } from "../display/style.ts";
 import { exitCode } from "../exit-code.ts";
 import { locateHome } from "../home.ts";
 import { locateStore } from "../store-location.ts";
+import { jsonLine } from "../json-line.ts";
 
 /** `turnkeeper doctor`: what was looked at, what was found, and the next step for each finding. Makes nothing. */
 export async function doctor(io: CommandIo, flags: CommonFlags): Promise<number> {
@@ -23,12 +24,12 @@ export async function doctor(io: CommandIo, flags: CommonFlags): Promise<number>
     ...(await storeChecks(store, { host: systemHost, config: loaded.config })),
   ];
   const isWell = checks.every(({ status }) => status !== "wrong");
-  if (flags.json) io.stdout.line(JSON.stringify({ ok: isWell, checks }));
+  if (flags.json) io.stdout.line(jsonLine({ ok: isWell, checks }));
   else {
     const style = styleOf(io.stdout.hasColour);
     const marks = { ok: style.green("ok   "), note: style.yellow("note "), wrong: style.red("wrong") };
     for (const { name, status, found, first, next } of checks) {
-      io.stdout.line(`${marks[status]} ${name}: ${found}`);
+      io.stdout.line(`${marks[status]} ${name}: ${printable(found)}`);
       if (first !== undefined) io.stdout.line(`      first: ${first}`);
       if (next !== undefined) io.stdout.line(`      next: ${next}`);
     }

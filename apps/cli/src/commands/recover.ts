@@ -13,6 +13,7 @@ import { freeFolder } from "../next-step.ts";
 import { absolutePath } from "../places.ts";
 import { shellWord } from "../shell-word.ts";
 import { socketFolderOf } from "../store-location.ts";
+import { jsonLine } from "../json-line.ts";
 
 interface RecoverFlags extends CommonFlags {
   readonly source?: string;
@@ -86,7 +87,7 @@ export async function recover(io: CommandIo, flags: RecoverFlags): Promise<numbe
   try {
     const report = await recoverStore(source, goal, { signal: controller.signal, onProgress: progressTeller(io) });
     const next = nextCommands(report);
-    if (flags.json) io.stdout.line(JSON.stringify({ ...report, next }));
+    if (flags.json) io.stdout.line(jsonLine({ ...report, next }));
     else {
       for (const line of recoveryLines(report)) io.stdout.line(line);
       if (report.output !== undefined) io.stdout.line(`recovered into ${path.resolve(report.output)}`);

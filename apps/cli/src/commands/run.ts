@@ -51,12 +51,12 @@ export async function run(io: CommandIo, message: string | undefined, flags: Tur
     if (early.signal.aborted) return early.tell();
 
     const questions = ask && new Questions({ screen, ask, agent: () => seated.agent, leave: () => ladder.shutDown() });
-    if (flags.session === undefined && io.stderr.isTerminal) screen.note(screen.noteStyle.dim(`Session ${sessionId}`));
+    if (flags.session === undefined && io.stderr.isTerminal) screen.tell(`Session ${sessionId}`, screen.noteStyle.dim);
     const turn = seated.agent.run(sessionId, text, { ...runOptionsOf(flags), approval });
     const stop = (hard: boolean): void => turn.stop({ hard, by: `Ctrl-C, pid ${process.pid}` });
     steps = {
       soft: () => {
-        screen.note(screen.noteStyle.dim("Stopping; Ctrl-C again stops at once."));
+        screen.tell("Stopping; Ctrl-C again stops at once.", screen.noteStyle.dim);
         stop(false);
       },
       hard: () => stop(true),

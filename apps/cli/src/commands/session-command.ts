@@ -2,6 +2,7 @@
 import { CodedError } from "@turnkeeper/kernel";
 import { cliError } from "../cli-error.ts";
 import type { CommandIo } from "../command-io.ts";
+import { jsonLine } from "../json-line.ts";
 
 /** Checked by its owner, which is loaded for that alone: a list of sessions does without it. */
 export async function sessionIdOf(id: string): Promise<string> {
@@ -28,5 +29,5 @@ export async function pageAfter<Page>(
 }
 
 export function printJson(io: CommandIo, value: unknown): void {
-  io.stdout.line(JSON.stringify(value));
+  io.stdout.line(jsonLine(value));
 }

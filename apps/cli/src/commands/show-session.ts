@@ -9,6 +9,7 @@ import { withStore } from "../observer.ts";
 import { entryJson, recordsJson } from "@turnkeeper/gateway/json";
 import { entriesOf } from "../transcript-windows.ts";
 import { sessionIdOf, unknownSession } from "./session-command.ts";
+import { jsonLine } from "../json-line.ts";
 
 export interface ShowFlags extends CommonFlags {
   /** The newest so many entries alone. */
@@ -35,11 +36,11 @@ async function shownOf(store: StateStore, sessionId: string, { last, before }: S
 
 /** One JSON object, written as it is read: a long session is never one string. */
 async function showJson(io: CommandIo, records: SessionRecords, { entries, nextBefore }: Shown): Promise<void> {
-  const head = JSON.stringify({ ...recordsJson(records), ...(nextBefore === undefined ? {} : { nextBefore }) });
+  const head = jsonLine({ ...recordsJson(records), ...(nextBefore === undefined ? {} : { nextBefore }) });
   io.stdout.write(`${head.slice(0, -1)},"entries":[`);
   let separator = "";
   for await (const entry of entries) {
-    io.stdout.write(`${separator}${JSON.stringify(entryJson(entry))}`);
+    io.stdout.write(`${separator}${jsonLine(entryJson(entry))}`);
     separator = ",";
     await io.stdout.ready();
     if (io.stdout.isGone) return;

@@ -8,6 +8,7 @@ import { holderText } from "../display/finished-line.ts";
 import { exitCode } from "../exit-code.ts";
 import { endLeftProcesses } from "../left-processes.ts";
 import { withObserved } from "../observer.ts";
+import { jsonLine } from "../json-line.ts";
 
 /** What a turn waited for that was suspended when it was stopped. */
 function waitedFor({ approvals = [] }: EndedTurn): string {
@@ -32,7 +33,7 @@ export async function stop(
     });
     if (result.kind === "stopped") {
       const { turn } = result.settled;
-      if (flags.json) io.stdout.line(JSON.stringify({ session: sessionId, stopping: turn.turnId }));
+      if (flags.json) io.stdout.line(jsonLine({ session: sessionId, stopping: turn.turnId }));
       else
         io.stderr.line(
           `Turn ${turn.turnId} waited for ${waitedFor(turn)} and has ended; the calls that waited did not run.`,
@@ -43,14 +44,12 @@ export async function stop(
       const { turn } = result;
       // Heard now rather than at its next look; this process must not end before the knock is sent.
       await presence.wake(turn.holder, sessionId);
-      if (flags.json) io.stdout.line(JSON.stringify({ session: sessionId, stopping: turn.turnId }));
+      if (flags.json) io.stdout.line(jsonLine({ session: sessionId, stopping: turn.turnId }));
       else io.stderr.line(`Asked ${holderText(turn.holder)} to stop turn ${turn.turnId}.`);
       return exitCode.ok;
     }
     if (flags.json)
-      io.stdout.line(
-        JSON.stringify({ session: sessionId, stopping: null, settled: left.map(({ turn }) => turn.turnId) }),
-      );
+      io.stdout.line(jsonLine({ session: sessionId, stopping: null, settled: left.map(({ turn }) => turn.turnId) }));
     const [dead] = left;
     const died = dead ? `: ${holderText(dead.turn.holder)} had died, and its turn is settled as crashed now` : "";
     complain(io, `Nothing runs on session ${sessionId}${died}.`);

@@ -10,6 +10,7 @@ import { printable, styleOf } from "../display/style.ts";
 import { table } from "../display/transcript-text.ts";
 import { exitCode } from "../exit-code.ts";
 import { withObserved } from "../observer.ts";
+import { jsonLine } from "../json-line.ts";
 
 const refreshMs = 1000;
 
@@ -33,7 +34,7 @@ export async function top(io: CommandIo, flags: CommonFlags): Promise<number> {
   return withObserved(io, flags, async ({ store, presence }) => {
     if (!flags.json && io.stdout.canRedraw) return refresh(io, store, presence);
     const rows = await readRunningTurns({ store, presence });
-    if (flags.json) for (const row of rows) io.stdout.line(JSON.stringify(runningTurnJson(row)));
+    if (flags.json) for (const row of rows) io.stdout.line(jsonLine(runningTurnJson(row)));
     else if (rows.length === 0) io.stderr.line("No turn is running.");
     else for (const line of rowsText(rows)) io.stdout.line(line);
     return exitCode.ok;

@@ -8,6 +8,7 @@ import { styleOf } from "../display/style.ts";
 import { exitCode } from "../exit-code.ts";
 import { withObserved } from "../observer.ts";
 import { runCommand } from "../printed-command.ts";
+import { jsonLine } from "../json-line.ts";
 
 /** `turnkeeper why ID`: who holds a session, what waits, and what happens next. */
 export async function why(io: CommandIo, id: string, flags: CommonFlags): Promise<number> {
@@ -19,7 +20,7 @@ export async function why(io: CommandIo, id: string, flags: CommonFlags): Promis
     const { place } = observed.context;
     if (flags.json) {
       const startOne = `start one with: ${runCommand(place, sessionId)}`;
-      io.stdout.line(JSON.stringify(sessionStateJson(state, startOne)));
+      io.stdout.line(jsonLine(sessionStateJson(state, startOne)));
       return exitCode.ok;
     }
     for (const line of stateLines(state, { style: styleOf(io.stdout.hasColour), place })) io.stdout.line(line);

@@ -3,6 +3,7 @@ import type { Output } from "../output.ts";
 import { cellWidth } from "./cell-width.ts";
 import { clipped, styleOf } from "./style.ts";
 import type { Style } from "./style.ts";
+import { wordLines } from "./word-lines.ts";
 
 const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const frameMs = 100;
@@ -69,6 +70,17 @@ export class Screen {
     this.#typed?.erase();
     this.stderr.line(line);
     this.#typed?.paint();
+  }
+
+  /**
+   * The same for a sentence, which a terminal gets broken between its words, each line marked. One that names a command
+   * to type stays whole: a terminal breaks it without a line break.
+   */
+  tell(sentence: string, mark: (line: string) => string = (line) => line): void {
+    if (this.#held) return void this.#held.push(() => this.tell(sentence, mark));
+    const isWhole = !this.stderr.isTerminal || /\bturnkeeper [a-z]/.test(sentence);
+    const lines = isWhole ? [sentence] : wordLines(sentence, this.stderr.columns);
+    for (const line of lines) this.note(mark(line));
   }
 
   /** Something that takes time is going on; told by a spinner where there can be one. */

@@ -1,17 +1,19 @@
 import { cellWidth, fitting } from "./cell-width.ts";
 
+type Mark = (text: string) => string;
+
 /** How text is marked on a terminal; without colour every mark is the text itself. */
 export interface Style {
   readonly hasColour: boolean;
-  bold(text: string): string;
-  dim(text: string): string;
-  italic(text: string): string;
-  underline(text: string): string;
-  strike(text: string): string;
-  cyan(text: string): string;
-  green(text: string): string;
-  red(text: string): string;
-  yellow(text: string): string;
+  readonly bold: Mark;
+  readonly dim: Mark;
+  readonly italic: Mark;
+  readonly underline: Mark;
+  readonly strike: Mark;
+  readonly cyan: Mark;
+  readonly green: Mark;
+  readonly red: Mark;
+  readonly yellow: Mark;
 }
 
 export function styleOf(hasColour: boolean): Style {

@@ -10,6 +10,7 @@ import { printable } from "./style.ts";
 import { callSummary, shownResult } from "./tool-line.ts";
 import { usageLine } from "./usage-line.ts";
 import { secondsText } from "@turnkeeper/gateway/json";
+import { jsonLine } from "../json-line.ts";
 
 /** Whether the turn was stopped because nobody reads any more: whoever closed the pipe needs no word about it. */
 function wasLeft(stdout: Output, event: TurnFinished): boolean {
@@ -44,7 +45,7 @@ export class JsonLinesView implements TurnView {
   }
 
   show(event: TurnEvent): void {
-    this.#stdout.line(JSON.stringify(event));
+    this.#stdout.line(jsonLine(event));
     if (event.type !== "turn.finished") return;
     const line = wasLeft(this.#stdout, event) ? undefined : finishedLine(event);
     if (line !== undefined) this.#stderr.line(`turnkeeper: ${line}`);
@@ -95,19 +96,19 @@ export class TextView implements TurnView {
           const calls = event.awaits.map(printable).join(", ");
           const after = this.#isTold ? "" : "; this message comes after it";
           const what = `The turn on session ${event.sessionId} waits for an answer to call ${calls}${after}.`;
-          if (event.elapsedMs < 1000) screen.note(style.yellow(what));
+          if (event.elapsedMs < 1000) screen.tell(what, style.yellow);
           break;
         }
         const since = event.elapsedMs >= 1000 ? ` (${secondsText(event.elapsedMs)})` : "";
         const what = isOwnProcess(event.holder)
           ? `This process first runs an older message of session ${event.sessionId}${since}.`
           : `Session ${event.sessionId} is held by ${holderText(event.holder)}; waiting for it${since}.`;
-        screen.note(style.yellow(what));
+        screen.tell(what, style.yellow);
         screen.busy("waiting for the session");
         break;
       }
       case "turn.started":
-        if (this.#hasWaited) screen.note(style.dim("The session is free; starting."));
+        if (this.#hasWaited) screen.tell("The session is free; starting.", style.dim);
         this.#hasWaited = false;
         this.#hasStarted = true;
         screen.busy("thinking");
@@ -135,7 +136,7 @@ export class TextView implements TurnView {
         screen.note(`  ${mark} ${printable(event.name)} ${style.dim(`${took}  ${summary}`)}`);
         if (event.name === "edit_file")
           for (const line of diffLines(event.output, style, screen.stderr.columns)) screen.note(line);
-        if (event.note !== undefined) screen.note(`    ${style.yellow(printable(event.note))}`);
+        if (event.note !== undefined) screen.tell(`    ${printable(event.note)}`, style.yellow);
         this.#hasThought = false;
         screen.busy("thinking");
         break;
@@ -143,9 +144,9 @@ export class TextView implements TurnView {
       case "approval.requested":
         screen.idle();
         if (event.awaits === "result")
-          screen.note(style.yellow(`${printable(event.name)} is its client's to run (${callText(event)}).`));
+          screen.tell(`${printable(event.name)} is its client's to run (${callText(event)}).`, style.yellow);
         else if (!this.#asks)
-          screen.note(style.yellow(`${printable(event.name)} waits for approval (${callText(event)}).`));
+          screen.tell(`${printable(event.name)} waits for approval (${callText(event)}).`, style.yellow);
         break;
       case "child.started":
         // By its name it is steered, stopped and looked at.
@@ -159,37 +160,35 @@ export class TextView implements TurnView {
         break;
       }
       case "turn.stalled":
-        screen.note(
-          style.yellow(
-            `No progress for ${secondsText(event.idleMs)} (last: ${printable(event.lastProgress)}); trying to recover.`,
-          ),
+        screen.tell(
+          `No progress for ${secondsText(event.idleMs)} (last: ${printable(event.lastProgress)}); trying to recover.`,
+          style.yellow,
         );
         break;
       case "turn.resumed":
-        screen.note(style.dim("The turn moves again."));
+        screen.tell("The turn moves again.", style.dim);
         break;
       case "steer.delivered":
         // An answer may have ended before the message was taken: what comes next answers the message.
         screen.result(this.#answer.breakSegment());
-        screen.note(style.dim(deliveredText(event)));
+        screen.tell(deliveredText(event), style.dim);
         break;
       case "model.retry": {
-        screen.note(
-          style.yellow(
-            `${printable(event.reason.replace(adviceToRepeat, ""))} Trying again in ${secondsText(event.delayMs)} (try ${event.attempt + 1}).`,
-          ),
+        screen.tell(
+          `${printable(event.reason.replace(adviceToRepeat, ""))} Trying again in ${secondsText(event.delayMs)} (try ${event.attempt + 1}).`,
+          style.yellow,
         );
         screen.busy("waiting to try again");
         break;
       }
       case "model.fallback":
-        screen.note(style.yellow(`${printable(event.reason)} Asking ${printable(event.to)} in its place.`));
+        screen.tell(`${printable(event.reason)} Asking ${printable(event.to)} in its place.`, style.yellow);
         screen.busy("thinking");
         break;
       case "compaction.started":
       case "compaction.finished":
       case "compaction.deferred":
-        screen.note(style.dim(compactionLine(event)));
+        screen.tell(compactionLine(event), style.dim);
         if (event.type === "compaction.started") screen.busy("summarising");
         else screen.busy("thinking");
         break;
@@ -213,7 +212,7 @@ export class TextView implements TurnView {
     screen.result(this.#answer.end());
     const isKnown = (this.#isTold && event.outcome === "queued") || wasLeft(screen.stdout, event);
     const line = isKnown ? undefined : finishedLine(event);
-    if (line !== undefined) screen.note(`turnkeeper: ${line}`);
+    if (line !== undefined) screen.tell(`turnkeeper: ${line}`);
     const used = usageLine(event);
     if (used !== undefined) screen.note(screen.noteStyle.dim(used));
   }
