@@ -151,8 +151,10 @@ export class Questions {
 }
 
 /** Asks on a terminal that nobody else reads from; nothing where there is none. `onInterrupt` gets Ctrl-C. */
-export function terminalAsker(io: CommandIo, onInterrupt: () => void): AskLine | undefined {
+export function terminalAsker(io: CommandIo, onInterrupt: () => void, onHangUp: () => void): AskLine | undefined {
   if (!io.stdin.isTTY || !io.stderr.isTerminal) return undefined;
+  // A terminal that is gone reads as an error, which may come before its signal.
+  io.stdin.on("error", onHangUp);
   return (question, signal) =>
     new Promise((resolve) => {
       if (signal.aborted) return resolve(undefined);
@@ -170,6 +172,7 @@ export function terminalAsker(io: CommandIo, onInterrupt: () => void): AskLine |
       signal.addEventListener("abort", leave, { once: true });
       // In raw mode Ctrl-C is a key, not a signal.
       reader.on("SIGINT", onInterrupt);
+      reader.on("error", leave);
       reader.on("close", leave);
       reader.question(question, end);
     });

@@ -22,7 +22,14 @@ export async function run(io: CommandIo, message: string | undefined, flags: Tur
   const sessionId = flags.session === undefined ? systemHost.random.id() : checkedSessionId(flags.session);
   const screen = new Screen({ stdout: io.stdout, stderr: io.stderr, host: systemHost });
   // A message that came from stdin has used it up: nobody can answer there.
-  const ask = message !== undefined ? terminalAsker(io, () => ladder.press()) : undefined;
+  const ask =
+    message !== undefined
+      ? terminalAsker(
+          io,
+          () => ladder.press(),
+          () => ladder.shutDown(),
+        )
+      : undefined;
   const approval = approvalOf({ yes: flags.yes, ask });
   const view = flags.json ? new JsonLinesView(io) : new TextView(screen, { asks: approval === "ask" });
   const early = new EarlyStop(io, view, sessionId);
