@@ -66,9 +66,15 @@ export function backoffMs(host: Host, { retryAfterMs }: ModelFailure, attempt: n
   return retryAfterMs + unit * Math.max(firstRetryMs, retryAfterMs / 4);
 }
 
-/** Waits, and ends early with the signal's reason. The wait is declared, so the watchdog does not take it for a stall. */
-export async function pause(deps: Pick<ModelCallDeps, "host" | "clock" | "signal">, ms: number): Promise<void> {
-  using _wait = deps.clock.declareWait({ kind: "model", name: "retry", boundMs: ms + 1000 });
+/**
+ * Waits before the request is made anew, and ends early with the signal's reason. The wait is declared, and taken off the
+ * silence when it is over: what the provider asked for is not what the model was silent for.
+ */
+export async function pause(
+  deps: Pick<ModelCallDeps, "host" | "clock" | "signal">,
+  { ms, attempt }: { readonly ms: number; readonly attempt: number },
+): Promise<void> {
+  using _wait = deps.clock.declareWait({ kind: "model", name: `retry ${attempt}`, boundMs: ms + 1000 });
   const { signal } = deps;
   signal.throwIfAborted();
   await new Promise<void>((resolve, reject) => {
@@ -82,6 +88,7 @@ export async function pause(deps: Pick<ModelCallDeps, "host" | "clock" | "signal
     });
     signal.addEventListener("abort", onAbort, { once: true });
   });
+  deps.clock.excuse(ms);
 }
 
 /** Settles with `promise`, or rejects with the signal's reason as soon as it aborts. */
@@ -256,7 +263,7 @@ export async function callModel(
     if (delayMs === undefined) return step;
     deps.onRetry({ attempt, delayMs, failure });
     try {
-      await pause(deps, delayMs);
+      await pause(deps, { ms: delayMs, attempt });
     } catch (stopped) {
       return { reader: step.reader, stopped };
     }

@@ -196,7 +196,7 @@ export class TurnLoop {
     this.#answer.goOn();
     await this.#scope.append(this.#partial(step));
     emit({ type: "model.retry", attempt: this.#answer.goOnCount, delayMs: Math.round(delayMs), reason });
-    await pause({ host, clock, signal: interrupt.signal }, delayMs);
+    await pause({ host, clock, signal: interrupt.signal }, { ms: delayMs, attempt: this.#answer.goOnCount });
     return { kind: "next" };
   }
 

@@ -38,6 +38,7 @@ const thought = (text: string): LanguageModelV3StreamPart[] => [
   { type: "reasoning-delta", id: "r", delta: text },
   { type: "reasoning-end", id: "r" },
 ];
+const delayed = (ms: number): Promise<void> => new Promise((resolve) => void bench.host.timers.after(ms, resolve));
 const cut = (text: string): ScriptedStep => ({ parts: [...said(text), ended("length")] });
 const cutStream = new CodedError("MODEL_STREAM_CUT", "The stream broke off.", { context: { retryable: true } });
 
@@ -129,6 +130,21 @@ describe("an answer that was cut", () => {
     expect(await bench.finished(patient.agent.run("d", "hi"))).toMatchObject({ text: "fine" });
     const refused = await bench.agent([busy(60_001), { text: "never" }]);
     expect(await bench.finished(refused.agent.run("e", "hi"))).toMatchObject({ reason: "MODEL_OVERLOADED" });
+  });
+
+  it("is waited for as long as its provider asks, and only what is silent beyond that is a stall", async () => {
+    const busy: ScriptedStep = {
+      fail: new CodedError("MODEL_OVERLOADED", "Busy.", { context: { retryable: true, retryAfterMs: 2500 } }),
+    };
+    const answer = [...said("fine"), ended("stop")];
+    const options = { liveness: { timeoutMs: 3000, pollMs: 100 } };
+    const { agent } = await bench.agent([busy, busy, { parts: answer, between: () => delayed(1000) }], options);
+    expect(await bench.finished(agent.run("s", "hi"))).toMatchObject({ outcome: "answered", text: "fine" });
+    const silent = await bench.agent([busy, busy, { parts: answer, between: () => new Promise(() => {}) }], options);
+    expect(await bench.finished(silent.agent.run("t", "hi"))).toMatchObject({
+      outcome: "interrupted",
+      reason: "stalled",
+    });
   });
 
   it("does not give back its provider's fields, which are not whole", async () => {

@@ -41,7 +41,10 @@ export interface ProgressClock {
   readonly openWaits: readonly OpenWait[];
   /** Whether there is reason to believe in the turn: progress within `timeoutMs`, or a declared wait inside its bound. */
   hasEvidence(timeoutMs: number): boolean;
-  /** Takes a gap in which the process could not run off the silence; the watch calls it. */
+  /**
+   * Takes time in which nothing could have moved off the silence: a gap in which the process could not run (the watch
+   * says so), or a pause that a provider asked for. Is no progress, so what is repeated must be bounded elsewhere.
+   */
   excuse(gapMs: number): void;
 }
 
