@@ -96,6 +96,9 @@ createInterface({ input: process.stdin }).on("line", (line) => {
           id,
           result: { tools: Array.from({ length: 1_000 }, (_, index) => ({ name: `t${index}`, inputSchema: object })) },
         });
+      if (way === "wrong") return say({ id, result: { tools: "none\nat all" } });
+      if (way === "mixed")
+        return say({ id, result: { tools: [{ name: "bare" }, ...tools, ...Array.from({ length: 9 }, () => 5)] } });
       return say({ id, result: { tools } });
     case "tools/call":
       return calls[params.name](id, params.arguments ?? {}, params._meta ?? {});

@@ -191,6 +191,28 @@ test("a server that prints other things to its stdout is understood all the same
   expect(await call("echo", { text: "x" })).toBe("x");
 });
 
+test("a tool that is not as the protocol wants it is left out, and takes no other with it", async () => {
+  const { call, servers } = await stand("mixed");
+  expect(await call("echo", { text: "x" })).toBe("x");
+  expect(servers.failures.map(({ message }) => message)).toEqual([
+    expect.stringMatching(/^Its tool "bare" is left out: inputSchema: .+\.$/),
+    ...[14, 15, 16].map((number) => expect.stringContaining(`Its tool number ${number} is left out: `)),
+    "Another 6 of its tools are left out.",
+  ]);
+});
+
+test("an answer that is not as the protocol wants it is told in one line", async () => {
+  const { servers } = await stand("wrong");
+  expect(servers.failures).toHaveLength(1);
+  expect(servers.failures[0]?.message).toMatch(
+    /^The MCP server "test" cannot be used: Its answer is not as the protocol wants it \(tools: .+\)\.$/,
+  );
+  const { call } = await stand("good");
+  expect((await rejection(call("nonsense"))).message).toMatch(
+    /^The MCP server "test" failed at nonsense: Its answer is not as the protocol wants it \(content: .+\)\.$/,
+  );
+});
+
 test("lists of tools are bounded", async () => {
   const many = await stand("many");
   expect(many.servers.tools).toHaveLength(256);

@@ -1,11 +1,12 @@
 import type { Tool } from "@modelcontextprotocol/sdk/types.js";
 import type { AnyTool, StandardSchema, ToolContext } from "@turnkeeper/agent-core";
-import { messageOf } from "@turnkeeper/kernel";
+import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import type { Environment } from "../child-environment.ts";
 import { throwIfInterrupted, toolError } from "../errors.ts";
 import { answerText } from "./call-answer.ts";
 import { ServerConnection } from "./server-connection.ts";
+import { saidText } from "./server-failure.ts";
 import { resolveServerOptions } from "./server-options.ts";
 import type { McpServerOptions, ResolvedMcpServerOptions } from "./server-options.ts";
 import { ToolNames } from "./tool-names.ts";
@@ -37,6 +38,7 @@ export interface McpServers extends AsyncDisposable {
 const serverNamePattern = /^[a-zA-Z0-9][a-zA-Z0-9_-]{0,31}$/;
 // A model that is offered more than this finds none of them.
 const toolsOfServerMax = 256;
+const faultsToldMax = 4;
 const descriptionCharactersMax = 4_096;
 const schemaCharactersMax = 65_536;
 const marginMs = 10_000;
@@ -67,10 +69,15 @@ export async function connectMcpServers(
     resolved.map(async ({ name, options }) => {
       const connection = new ServerConnection(deps, name, options);
       try {
-        return { connection, options, tools: await connection.listTools(deps.stop) };
+        const { tools, faults } = await connection.listTools(deps.stop);
+        return { connection, options, tools, faults };
       } catch (error) {
-        const message = messageOf(error);
-        return { connection, options, tools: [], message };
+        const faults = [
+          CodedError.is(error)
+            ? error.message
+            : `The MCP server ${JSON.stringify(name)} cannot be used: ${saidText(error)}`,
+        ];
+        return { connection, options, tools: [], faults };
       } finally {
         deps.onSettled?.(name);
       }
@@ -86,9 +93,11 @@ export async function connectMcpServers(
   const names = new ToolNames();
   const failures: McpFailure[] = [];
   const tools: AnyTool[] = [];
-  for (const { connection, options, tools: offered, message } of started) {
+  for (const { connection, options, tools: offered, faults } of started) {
     const { name } = connection;
-    if (message !== undefined) failures.push({ server: name, message });
+    for (const message of faults.slice(0, faultsToldMax)) failures.push({ server: name, message });
+    if (faults.length > faultsToldMax)
+      failures.push({ server: name, message: `Another ${faults.length - faultsToldMax} of its tools are left out.` });
     for (const tool of offered.slice(0, toolsOfServerMax)) {
       if (JSON.stringify(tool.inputSchema).length > schemaCharactersMax) {
         failures.push({

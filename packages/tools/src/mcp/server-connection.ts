@@ -15,9 +15,9 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { CallToolResultSchema, ListToolsResultSchema } from "@modelcontextprotocol/sdk/types.js";
-import type { CallToolResult, Tool } from "@modelcontextprotocol/sdk/types.js";
-import { CodedError, messageOf } from "@turnkeeper/kernel";
+import { CallToolResultSchema } from "@modelcontextprotocol/sdk/types.js";
+import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
+import { CodedError } from "@turnkeeper/kernel";
 import type { Host } from "@turnkeeper/kernel";
 import { childEnvironment } from "../child-environment.ts";
 import type { Environment } from "../child-environment.ts";
@@ -25,7 +25,8 @@ import { toolError } from "../errors.ts";
 import { BoundedWait } from "./bounded-wait.ts";
 import type { WaitReasons } from "./bounded-wait.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
-import { failureText, isConnectionClosed } from "./server-failure.ts";
+import { OfferedTools, toolPageSchema } from "./offered-tools.ts";
+import { failureText, isConnectionClosed, saidText } from "./server-failure.ts";
 import { ServerProcess } from "./server-process.ts";
 import type { ResolvedMcpServerOptions } from "./server-options.ts";
 
@@ -71,22 +72,22 @@ export class ServerConnection {
   }
 
   /** Starts the server. A stop ends the wait, and leaves it to the caller to close what has started. */
-  async listTools(stop?: AbortSignal): Promise<readonly Tool[]> {
+  async listTools(stop?: AbortSignal): Promise<OfferedTools> {
     const { startTimeoutMs } = this.#options;
     using wait = new BoundedWait(this.#deps.host, startTimeoutMs, this.#startReasons(), stop);
     const client = await wait.of(this.#connected());
-    const tools: Tool[] = [];
+    const offered = new OfferedTools();
     let cursor: string | undefined;
     for (let page = 0; page < toolPagesMax; page++) {
       const request = { method: "tools/list" as const, params: cursor === undefined ? {} : { cursor } };
       const answer = await wait.of(
-        client.request(request, ListToolsResultSchema, { signal: wait.signal, timeout: noTimeoutMs }),
+        client.request(request, toolPageSchema, { signal: wait.signal, timeout: noTimeoutMs }),
       );
-      tools.push(...answer.tools);
+      offered.add(answer.tools);
       cursor = answer.nextCursor;
       if (cursor === undefined) break;
     }
-    return tools;
+    return offered;
   }
 
   /** Rejects with `MCP_UNAVAILABLE` where nothing was sent, else with `MCP_FAILED` or `CALL_INTERRUPTED`. */
@@ -120,7 +121,7 @@ export class ServerConnection {
       const failed = `The MCP server ${JSON.stringify(this.name)} failed at ${name}:`;
       const state = this.#state;
       const hasEnded = isConnectionClosed(error) && state.kind === "down";
-      const reason = hasEnded ? `${state.reason} The call may have had its effect.` : messageOf(error);
+      const reason = hasEnded ? `${state.reason} The call may have had its effect.` : saidText(error);
       throw toolError("MCP_FAILED", `${failed} ${reason}`, error);
     }
   }

@@ -16,6 +16,25 @@ function systemCodeOf(error: unknown): string | undefined {
   return undefined;
 }
 
+interface Fault {
+  readonly path: readonly PropertyKey[];
+  readonly message: string;
+}
+
+/** What of an answer is not as the protocol wants it; the first of it tells enough. */
+export function faultText({ issues }: { readonly issues: readonly Fault[] }): string {
+  const [first] = issues;
+  const place = first?.path.map(String).join(".") ?? "";
+  return place === "" ? (first?.message ?? "") : `${place}: ${first?.message ?? ""}`;
+}
+
+/** The SDK's words for a failure, without its own and our prefixes; an answer that is none, in one line. */
+export function saidText(error: unknown): string {
+  if (error instanceof Error && "issues" in error && Array.isArray(error.issues))
+    return `Its answer is not as the protocol wants it (${faultText(error as Error & { readonly issues: readonly Fault[] })}).`;
+  return messageOf(error).replace(/^MCP error -?\d+: (?:CodedError: )?/, "");
+}
+
 const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);
 
 type Address = Pick<ResolvedMcpServerOptions, "command" | "folder" | "url">;
@@ -33,7 +52,7 @@ function causeText(cause: unknown, { command, folder, url }: Address): string {
   if (url !== undefined && why !== undefined) {
     return `It could not be reached at ${new URL(url).host} (${why}); check that it runs, and its url`;
   }
-  return messageOf(cause);
+  return saidText(cause);
 }
 
 /** Why a server cannot be used, in whole sentences; `said` is what it last wrote to its standard error. */
