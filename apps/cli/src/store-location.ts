@@ -40,7 +40,15 @@ export function withoutSecrets(text: string): string {
 
 function pathOf(text: string, places: Places, from?: string): string {
   const [, scheme] = /^([A-Za-z][A-Za-z0-9+.-]+):/.exec(text) ?? [];
-  if (scheme === undefined) return absolutePath(places, text, from);
+  if (scheme === undefined) {
+    const [, word] = /^([A-Za-z][A-Za-z0-9+.-]*)\/\/[^/]*@/.exec(text) ?? [];
+    if (word === undefined) return absolutePath(places, text, from);
+    // As a path it would be made, and named in every message with the password that is in it.
+    throw cliError(
+      "USAGE",
+      `Cannot use the store ${JSON.stringify(`${word}//…`)}: it looks like a URL without its colon. Write ${word}://…, or ./ before a path of that form.`,
+    );
+  }
   if (scheme.toLowerCase() === "file") {
     try {
       return fileURLToPath(text);

@@ -161,7 +161,11 @@ describe("where things are", () => {
   });
 
   it("a store that is no file is refused without repeating what may hold a password", () => {
-    expect(() => locateStore(io, { configured: "", home: "/h", flag: "redis://u:secret@h" })).toThrow(/^(?!.*secret)/);
+    for (const flag of ["redis://u:secret@h", "postgres//u:secret@h/d"]) {
+      expect(() => locateStore(io, { configured: "", home: "/h", flag })).toThrow(/^(?!.*secret)Cannot use the store/);
+    }
+    const file = locateStore(io, { configured: "", home: "/h", flag: "./postgres//u@h/d" });
+    expect(file.path).toBe("/here/postgres/u@h/d");
   });
 });
 
