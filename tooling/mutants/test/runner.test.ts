@@ -37,6 +37,7 @@ test("nobody under (18) gets in", () => {
 });
 `,
   );
+  write("apps/gateway/package.json", "{}\n");
   write("tooling/vitest-config/package.json", "{}\n");
   write("tooling/postgres-server/package.json", "{}\n");
   write("tsconfig.base.json", "{}\n");
