@@ -2,6 +2,8 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
+    // A file that waits for its processes leaves its core to another.
+    maxWorkers: "100%",
     projects: [
       "packages/*",
       "apps/*",

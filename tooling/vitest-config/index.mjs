@@ -18,6 +18,9 @@ const leavesNothing = new Set([
   "agent-core",
 ]);
 
+/** Their tests compare measured times, or count what a crew reaches in a while: no other file runs beside theirs. */
+const runsAlone = new Set(["bench", "exclusion", "state-store-sqlite"]);
+
 function beside(file) {
   return fileURLToPath(new URL(file, import.meta.url));
 }
@@ -50,6 +53,7 @@ export function packageConfig(name) {
     test: {
       name,
       environment: "node",
+      fileParallelism: !runsAlone.has(name),
       include: ["test/**/*.test.ts"],
       setupFiles: setupFiles(name),
       globalSetup: globalSetup(name),
