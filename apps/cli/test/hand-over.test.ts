@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { makeHome, startScript } from "./outside/built-cli.ts";
 import type { RunningCli } from "./outside/built-cli.ts";
@@ -64,6 +63,6 @@ describe("npm start -- gateway, with a turn that does not end by itself", () => 
     const started = await serving();
     process.kill(started.script.pid, "SIGKILL");
     await isInterrupted(started);
-    while (isAlive(started.scriptId)) await sleep(20);
+    await expect.poll(() => isAlive(started.scriptId), { timeout: 20_000 }).toBe(false);
   });
 });

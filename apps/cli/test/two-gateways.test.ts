@@ -100,4 +100,4 @@ it("two gateways on one store share the work: of one that is killed under load t
   expect(JSON.parse(verified.stdout)).toEqual({ violations: [] });
   living.process.child.kill("SIGTERM");
   expect(await living.process.ended).toMatchObject({ code: 0 });
-}, 60_000);
+});

@@ -159,13 +159,19 @@ test("rule 7.10: a newcomer does not take a free session past a living waiter, b
   await one.close();
 });
 
-test("a newcomer behind a dead waiter abandons it and goes on at once", async () => {
-  const one = scene();
+/** c, with an input behind that of b, whose process is dead. */
+async function newcomerBehindTheDead(one: Scene): Promise<Actor> {
   const b = one.start("b");
   await b.offer("input-b");
   b.kill();
   const c = one.start("c");
   await c.offer("input-c");
+  return c;
+}
+
+test("a newcomer behind a dead waiter abandons it and goes on at once", async () => {
+  const one = scene();
+  const c = await newcomerBehindTheDead(one);
   const granted = await c.take({ ...c.begin("turn-c"), waitMs: 0 });
   expect(granted).toMatchObject({ waitedMs: 0, input: { inputId: "input-b" } });
   await one.switchOff();
@@ -175,11 +181,7 @@ test.each(["STORE_IO", "STORE_BUSY"])(
   "a newcomer behind a dead waiter does not fail for %s of passing it over: the claim period does it",
   async (code) => {
     const one = scene();
-    const b = one.start("b");
-    await b.offer("input-b");
-    b.kill();
-    const c = one.start("c");
-    await c.offer("input-c");
+    const c = await newcomerBehindTheDead(one);
     if (c.deps.inbox) c.deps.inbox.abandon = () => Promise.reject(new CodedError(code, "the answer was lost"));
     const acquired = watch(c.acquire(c.begin("turn-c")));
     await one.host.advance(1_500);
