@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { z } from "zod";
-import { answerApproval, defineTool } from "../src/index.ts";
+import { answerApproval } from "../src/index.ts";
 import type { AgentOptions } from "../src/index.ts";
 import type { ScriptedStep } from "../src/testing/index.ts";
 import type { Bench } from "./bench.ts";
+import { delegate } from "./delegating-tool.ts";
 import { benchOfEachTest } from "./fresh-bench.ts";
 import { livesOn } from "./life.ts";
 import type { Life, Lives } from "./life.ts";
@@ -18,13 +18,6 @@ benchOfEachTest((fresh) => {
   ran = [];
 });
 
-const delegate = defineTool({
-  name: "delegate",
-  description: "Delegates.",
-  input: z.object({ task: z.string() }),
-  mayRunAgain: true,
-  execute: async ({ task }, context) => ({ ...(await context.delegate?.(task)) }),
-});
 const tools = [delegate, notingTool((what) => void ran.push(what))("danger", true)];
 const options: AgentOptions = { delegation: { maxDepth: 2 } };
 

@@ -10,6 +10,7 @@ import { answerApproval, createAgent, defineTool } from "../src/index.ts";
 import type { Agent, AnyTool } from "../src/index.ts";
 import { scriptedModel } from "../src/testing/index.ts";
 import type { ScriptedStep } from "../src/testing/index.ts";
+import { delegate } from "./delegating-tool.ts";
 
 const anyStep: fc.Arbitrary<ScriptedStep> = fc.oneof(
   {
@@ -61,14 +62,6 @@ interface Life {
   /** It ends as by SIGKILL: nothing that it asks of its store, and no tool that it starts, comes to anything any more. */
   kill(): void;
 }
-
-const delegate = defineTool({
-  name: "delegate",
-  description: "Delegates.",
-  input: z.object({ task: z.string() }),
-  mayRunAgain: true,
-  execute: async ({ task }, context) => ({ ...(await context.delegate?.(task)) }),
-});
 
 /** A subagent asks about one call, and is done; whoever else asks the model gets the steps one by one. */
 function modelOf(steps: readonly ScriptedStep[]): ReturnType<typeof scriptedModel> {

@@ -4,6 +4,7 @@ import { defineTool } from "../src/index.ts";
 import type { AnyTool, TurnFinished } from "../src/index.ts";
 import type { ScriptedStep } from "../src/testing/index.ts";
 import type { Bench } from "./bench.ts";
+import { delegate } from "./delegating-tool.ts";
 import { benchOfEachTest } from "./fresh-bench.ts";
 import { livesOn } from "./life.ts";
 import type { Life, Lives } from "./life.ts";
@@ -19,14 +20,6 @@ benchOfEachTest((fresh) => {
   lives = livesOn(bench);
   told = [];
   here = undefined;
-});
-
-const delegate = defineTool({
-  name: "delegate",
-  description: "Delegates.",
-  input: z.object({ task: z.string() }),
-  mayRunAgain: true,
-  execute: async ({ task }, context) => ({ ...(await context.delegate?.(task)) }),
 });
 
 /** Has a message answered on another session, and waits for that. */
